@@ -1,0 +1,113 @@
+export type Language = "en" | "fr"
+
+const BYTE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const
+const RELATIVE_STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFormatUnit][] = [
+  [60, 1, "second"],
+  [3600, 60, "minute"],
+  [86_400, 3600, "hour"],
+  [604_800, 86_400, "day"],
+  [2_629_800, 604_800, "week"],
+  [31_557_600, 2_629_800, "month"],
+  [Infinity, 31_557_600, "year"],
+]
+
+/** Numbers, sizes, durations and dates as a reader of the language writes them. Every method accepts missing values and answers "–". */
+export class Formatter {
+  constructor(readonly language: Language) {}
+
+  number(value: number | null | undefined, digits = 0): string {
+    if (!isFinite(value)) return "–"
+    return new Intl.NumberFormat(this.language, { maximumFractionDigits: digits }).format(value)
+  }
+
+  /** Four significant digits for a metric; very small values (learning rates) as 2e-4. */
+  metric(value: number | null | undefined): string {
+    if (!isFinite(value)) return "–"
+    const size = Math.abs(value)
+    if (size !== 0 && size < 1e-3) return this.decimalMark(trimExponent(value.toExponential(2)))
+    return new Intl.NumberFormat(this.language, { maximumSignificantDigits: size >= 1e4 ? 6 : 4 }).format(value)
+  }
+
+  compact(value: number | null | undefined): string {
+    if (!isFinite(value)) return "–"
+    return new Intl.NumberFormat(this.language, { notation: "compact", maximumSignificantDigits: 3 }).format(value)
+  }
+
+  percent(fraction: number | null | undefined, digits = 0): string {
+    if (!isFinite(fraction)) return "–"
+    return new Intl.NumberFormat(this.language, { style: "percent", maximumFractionDigits: digits }).format(fraction)
+  }
+
+  bytes(value: number | null | undefined): string {
+    if (!isFinite(value)) return "–"
+    let power = 0
+    let rest = value
+    while (rest >= 999.5 && power < BYTE_UNITS.length - 1) {
+      rest /= 1000
+      power += 1
+    }
+    const digits = power === 0 || rest >= 100 ? 0 : 1
+    return new Intl.NumberFormat(this.language, {
+      style: "unit",
+      unit: BYTE_UNITS[power],
+      unitDisplay: "short",
+      maximumFractionDigits: digits,
+    }).format(rest)
+  }
+
+  /** The two largest parts of a duration: "2 h 5 min", "48 s". */
+  duration(seconds: number | null | undefined): string {
+    if (!isFinite(seconds)) return "–"
+    const whole = Math.max(0, Math.round(seconds))
+    if (whole < 60) return this.unit(seconds < 10 ? Math.round(seconds * 10) / 10 : whole, "second")
+    if (whole < 3600) return this.pair(Math.floor(whole / 60), "minute", whole % 60, "second")
+    if (whole < 86_400) return this.pair(Math.floor(whole / 3600), "hour", Math.floor((whole % 3600) / 60), "minute")
+    return this.pair(Math.floor(whole / 86_400), "day", Math.floor((whole % 86_400) / 3600), "hour")
+  }
+
+  relative(time: string | null | undefined, now = Date.now()): string {
+    if (!time) return "–"
+    const seconds = (Date.parse(time) - now) / 1000
+    const size = Math.abs(seconds)
+    const step = RELATIVE_STEPS.find(([limit]) => size < limit) ?? RELATIVE_STEPS[RELATIVE_STEPS.length - 1]!
+    const format = new Intl.RelativeTimeFormat(this.language, { numeric: "auto" })
+    return format.format(Math.round(seconds / step[1]), step[2])
+  }
+
+  dateTime(time: string | null | undefined): string {
+    if (!time) return "–"
+    return new Intl.DateTimeFormat(this.language, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(time))
+  }
+
+  clock(time: string | null | undefined): string {
+    if (!time) return "–"
+    return new Intl.DateTimeFormat(this.language, { timeStyle: "medium" }).format(new Date(time))
+  }
+
+  list(words: string[]): string {
+    return new Intl.ListFormat(this.language, { type: "conjunction" }).format(words)
+  }
+
+  private unit(value: number, unit: string): string {
+    const unitDisplay = unit === "day" ? "long" : "short"
+    const format = new Intl.NumberFormat(this.language, { style: "unit", unit, unitDisplay, maximumFractionDigits: 1 })
+    return format.format(value).replace(/\bsec\b/, "s").replace(/\bhr\b/, "h")
+  }
+
+  private pair(major: number, majorUnit: string, minor: number, minorUnit: string): string {
+    const first = this.unit(major, majorUnit)
+    return minor === 0 ? first : `${first} ${this.unit(minor, minorUnit)}`
+  }
+
+  private decimalMark(text: string): string {
+    return this.language === "fr" ? text.replace(".", ",") : text
+  }
+}
+
+function isFinite(value: number | null | undefined): value is number {
+  return typeof value === "number" && Number.isFinite(value)
+}
+
+function trimExponent(text: string): string {
+  return text.replace(/\.?0+e/, "e").replace("e+", "e")
+}
