@@ -331,11 +331,11 @@ class Ticket(Frozen):
 class Sampling(Frozen):
     """How to sample. `temperature` 0 is greedy."""
 
-    temperature: float = Field(0.7, ge=0, le=2)
-    top_p: float = Field(1.0, gt=0, le=1)
-    top_k: int = Field(0, ge=0, le=1000)
-    max_tokens: int = Field(512, ge=1, le=32768)
-    stop: tuple[str, ...] = Field((), max_length=8)
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int = Field(default=0, ge=0, le=1000)
+    max_tokens: int = Field(default=512, ge=1, le=32768)
+    stop: tuple[str, ...] = Field(default=(), max_length=8)
     seed: int | None = None
 
 
