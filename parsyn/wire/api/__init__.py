@@ -1,0 +1,1 @@
+"""The HTTP contract as pydantic models, one module a subject."""

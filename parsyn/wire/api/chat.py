@@ -1,0 +1,103 @@
+"""Conversations, and the sampling parameters of an answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from parsyn.wire.api.base import In, Name, Out, Time
+from parsyn.wire.worker import Timings, Usage
+
+
+class SamplingIn(In):
+    """Absent values take the model's own defaults, else ours. Temperature 0 is greedy."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=0, le=1000)
+    max_tokens: int | None = Field(default=None, ge=1, le=32768)
+    stop: list[str] | None = Field(default=None, max_length=8)
+    seed: int | None = None
+
+
+class ConversationIn(In):
+    model_id: int
+    title: Name | None = None
+    system_prompt: str | None = Field(default=None, max_length=100_000)
+    params: SamplingIn = SamplingIn()
+    project_id: int | None = None
+
+
+class ConversationPatch(In):
+    model_id: int | None = None
+    title: Name | None = None
+    system_prompt: str | None = Field(default=None, max_length=100_000)
+    params: SamplingIn | None = None
+
+
+class MessageIn(In):
+    """With `regenerate` the last answer is replaced and `content` is left out."""
+
+    content: str | None = Field(default=None, max_length=1_000_000)
+    params: SamplingIn = SamplingIn()
+    regenerate: bool = False
+
+
+class MessageOut(Out):
+    id: int
+    role: Literal["system", "user", "assistant"]
+    content: str
+    model_id: int | None
+    worker_name: str | None
+    finish_reason: str | None
+    usage: Usage | None
+    timings: Timings | None
+    created_at: Time
+
+
+class ConversationOut(Out):
+    id: int
+    project_id: int
+    user_id: int
+    model_id: int | None
+    title: str
+    system_prompt: str | None
+    params: SamplingIn
+    created_at: Time
+    updated_at: Time
+
+
+class ConversationDetail(ConversationOut):
+    messages: list[MessageOut]
+
+
+class TokenEvent(Out):
+    """SSE `token`."""
+
+    text: str
+
+
+class PhaseEvent(Out):
+    """SSE `phase`, before the first token."""
+
+    phase: Literal["waiting", "downloading", "loading", "generating"]
+    done: int | None = None
+    total: int | None = None
+    worker_name: str | None = None
+
+
+class DoneEvent(Out):
+    """SSE `done`, the last of a good stream."""
+
+    message_id: int | None
+    finish_reason: str
+    usage: Usage
+    timings: Timings
+    worker_name: str | None = None
+
+
+class CompareIn(In):
+    model_ids: list[int] = Field(min_length=2, max_length=2)
+    messages: list[dict[str, Any]] = Field(min_length=1)
+    params: SamplingIn = SamplingIn()

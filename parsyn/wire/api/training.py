@@ -1,0 +1,202 @@
+"""Training jobs: what is asked for, how it goes, what it leaves."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from parsyn.wire.api.base import In, Name, Out, Time
+from parsyn.wire.states import JobKind, JobStatus
+from parsyn.wire.tasks import Failure
+
+
+class Distributed(In):
+    enabled: bool = False
+
+
+class WorkerSelection(In):
+    mode: Literal["auto", "specific_user_workers", "specific_parsyn_workers", "mixed"] = "auto"
+    worker_ids: list[int] = []
+    parsyn_worker_ids: list[int] = []
+    gpu_type: str | None = None
+
+
+class TrainingJobIn(In):
+    """`export` names formats that shall follow: it is refused before training if it can't."""
+
+    name: Name | None = None
+    dataset_id: int
+    model_id: int
+    validation_dataset_id: int | None = None
+    trainer: str = "sft"
+    preset: str | None = None
+    config: dict[str, Any] = {}
+    distributed: Distributed = Distributed()
+    worker_selection: WorkerSelection = WorkerSelection()
+    export: list[str] = Field(default=[], max_length=8)
+    project_id: int | None = None
+
+
+class TrainingJobPatch(In):
+    name: Name | None = None
+
+
+class DuplicateIn(In):
+    """Any keys of the job to change; `config` is merged key by key."""
+
+    changes: dict[str, Any] = {}
+
+
+class ResumeIn(In):
+    checkpoint_id: int | None = None
+
+
+class ProgressOut(Out):
+    """`percent` 0..100 of the whole task, `eta_seconds` to its end."""
+
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: float | None = None
+    percent: float | None = None
+    eta_seconds: float | None = None
+    phase: str | None = None
+
+
+class RankedWorker(Out):
+    worker_id: int
+    name: str
+    reason: str
+    predicted_seconds: float | None = None
+
+
+class PlacementOut(Out):
+    """Why this machine: who was ranked, who was passed over, and the reason in a sentence."""
+
+    chosen: RankedWorker | None = None
+    ranked: list[RankedWorker] = []
+    refused: list[RankedWorker] = []
+    waiting: str | None = None
+
+
+class JobOut(Out):
+    """What every kind of job shows in lists; `waiting` says why a queued one does not run yet."""
+
+    id: int
+    kind: JobKind
+    name: str
+    status: JobStatus
+    attempt: int
+    project_id: int
+    user_id: int
+    progress: ProgressOut
+    failure: Failure | None
+    waiting: str | None
+    worker_id: int | None
+    worker_name: str | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+
+
+class TrainingJobOut(JobOut):
+    """`config` is what was asked for, `resolved_config` with every default filled in."""
+
+    dataset_id: int
+    dataset_name: str | None
+    model_id: int
+    model_name: str | None
+    validation_dataset_id: int | None
+    trainer: str
+    config: dict[str, Any]
+    resolved_config: dict[str, Any]
+    export: list[str]
+    worker_selection: WorkerSelection
+    metrics_latest: dict[str, float]
+    placement: PlacementOut
+    unreachable_since: Time | None
+    result_model_id: int | None
+    cost_credits: int = 0
+
+
+class MetricsOut(Out):
+    """name → [[step, time, value], …]; steps count from 1, time in seconds since the epoch."""
+
+    series: dict[str, list[tuple[int, float, float]]]
+
+
+class LogEntry(Out):
+    id: int
+    at: Time
+    level: Literal["debug", "info", "warning", "error"]
+    text: str
+    attempt: int
+
+
+class LogsOut(Out):
+    """`next` is the `since` of the following request."""
+
+    items: list[LogEntry]
+    next: int
+
+
+class CheckpointOut(Out):
+    id: int
+    step: int
+    epoch: float | None
+    attempt: int
+    metrics: dict[str, float]
+    best: bool
+    size: int
+    created_at: Time
+
+
+class EventOut(Out):
+    """One transition and its cause."""
+
+    id: int
+    at: Time
+    attempt: int
+    status: str
+    cause: str
+    worker_id: int | None
+
+
+class SampleOut(Out):
+    step: int
+    at: Time
+    prompt: list[dict[str, Any]]
+    text: str
+    reference: str | None
+
+
+class ArtifactOut(Out):
+    id: int
+    kind: str
+    round: int | None = None
+    worker_id: int | None
+    step: int | None
+    path: str
+    size: int
+    sha256: str
+
+
+class TrainerOut(Out):
+    name: str
+    title: str
+    accepts: list[str]
+    schema_: dict[str, Any] = Field(alias="schema")
+
+    model_config = {"populate_by_name": True, "from_attributes": True}
+
+
+class OverviewOut(Out):
+    """Storage in bytes."""
+
+    running: list[JobOut]
+    needs_attention: list[JobOut]
+    recent_jobs: list[JobOut]
+    storage_bytes: int
+    datasets: int
+    models: int
+    workers: int
