@@ -22,17 +22,15 @@ MODULES: tuple[ModuleType, ...] = (
 
 def api_models() -> list[type[BaseModel]]:
     """Every concrete model of the HTTP contract and the dashboard socket, in module order."""
-    found: list[type[BaseModel]] = []
-    for module in MODULES:
-        for value in vars(module).values():
-            if (
-                isinstance(value, type)
-                and issubclass(value, BaseModel)
-                and value.__module__ == module.__name__
-                and value.__name__ not in ("In", "Out", "Page")
-            ):
-                found.append(value)
-    return found
+    return [
+        value
+        for module in MODULES
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, BaseModel)
+        and value.__module__ == module.__name__
+        and value.__name__ not in ("In", "Out", "Page")
+    ]
 
 
 def schema() -> dict[str, Any]:

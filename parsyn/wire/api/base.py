@@ -29,7 +29,9 @@ Time = Annotated[
 class Out(BaseModel):
     """A response. Built from rows by name, hence `from_attributes`."""
 
-    model_config = ConfigDict(from_attributes=True)
+    model_config = ConfigDict(
+        from_attributes=True, json_schema_serialization_defaults_required=True
+    )
 
 
 class In(BaseModel):

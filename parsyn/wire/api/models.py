@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from parsyn.wire.api.base import In, Name, Out, Time
 from parsyn.wire.states import JobStatus, ModelSource, ModelState
@@ -124,7 +124,7 @@ class ExporterOut(Out):
     schema_: dict[str, Any] = Field(alias="schema")
     refuses: str | None = None
 
-    model_config = {"populate_by_name": True, "from_attributes": True}
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class EvaluationIn(In):
@@ -161,4 +161,4 @@ class EvaluatorOut(Out):
     title: str
     schema_: dict[str, Any] = Field(alias="schema")
 
-    model_config = {"populate_by_name": True, "from_attributes": True}
+    model_config = ConfigDict(populate_by_name=True)

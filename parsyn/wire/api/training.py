@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from parsyn.wire.api.base import In, Name, Out, Time
 from parsyn.wire.states import JobKind, JobStatus
@@ -187,7 +187,7 @@ class TrainerOut(Out):
     accepts: list[str]
     schema_: dict[str, Any] = Field(alias="schema")
 
-    model_config = {"populate_by_name": True, "from_attributes": True}
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class OverviewOut(Out):
