@@ -1,0 +1,77 @@
+import { QueryClient, useQuery, useQueryClient, type QueryKey } from "@tanstack/react-query"
+import { ApiProblem, get, type Query } from "./http"
+
+export interface Page<T> {
+  items: T[]
+  total: number
+}
+
+const PAGE = 200
+const MOST_PAGES = 10
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      retry: (failures, error) => failures < 2 && !(error instanceof ApiProblem && error.status >= 400 && error.status < 500),
+    },
+  },
+})
+
+/** A whole list, fetched page by page up to 2000 rows; `total` is what the hub has. */
+async function fetchAll<T>(path: string, query: Query, signal: AbortSignal): Promise<Page<T>> {
+  const first = await get<Page<T>>(path, { ...query, limit: PAGE, offset: 0 }, signal)
+  const items = [...first.items]
+  for (let page = 1; page < MOST_PAGES && items.length < first.total; page++) {
+    const next = await get<Page<T>>(path, { ...query, limit: PAGE, offset: page * PAGE }, signal)
+    if (next.items.length === 0) break
+    items.push(...next.items)
+  }
+  return { items, total: first.total }
+}
+
+export function useList<T>(path: string, query: Query = {}, key: QueryKey = [path.slice(1), "list", query]) {
+  return useQuery({ queryKey: key, queryFn: ({ signal }) => fetchAll<T>(path, query, signal) })
+}
+
+/** One thing of the API. The key is the path, so that "/datasets/3/report" is refreshed together with "/datasets/3". */
+export function useOne<T>(path: string | null, query: Query = {}, options: { refetchInterval?: number | false } = {}) {
+  return useQuery({
+    queryKey: [...(path ?? "").split("/").filter(Boolean), query],
+    queryFn: ({ signal }) => get<T>(path ?? "", query, signal),
+    enabled: path !== null,
+    ...options,
+  })
+}
+
+/** Marks everything below a path as out of date: refresh("datasets") or refresh("datasets", "3"). */
+export function useRefresh() {
+  const queries = useQueryClient()
+  return (...key: string[]) => void queries.invalidateQueries({ queryKey: key })
+}
+
+interface Identified {
+  id: number
+}
+
+/** Writes what the socket told of one thing into its page and into every list that holds it. */
+export function storeFresh<T extends Identified>(subject: string, fresh: T | { id: number; deleted: true }): void {
+  const key = [subject, "list"]
+  if ("deleted" in fresh) {
+    client.setQueriesData<Page<T>>({ queryKey: key }, (page) => page && without(page, fresh.id))
+    return
+  }
+  client.setQueryData([subject, String(fresh.id), {}], fresh)
+  client.setQueriesData<Page<T>>({ queryKey: key }, (page) => page && withItem(page, fresh))
+}
+
+function without<T extends Identified>(page: Page<T>, id: number): Page<T> {
+  const items = page.items.filter((item) => item.id !== id)
+  return { items, total: page.total - (page.items.length - items.length) }
+}
+
+function withItem<T extends Identified>(page: Page<T>, fresh: T): Page<T> {
+  const isKnown = page.items.some((item) => item.id === fresh.id)
+  if (!isKnown) return { items: [fresh, ...page.items], total: page.total + 1 }
+  return { ...page, items: page.items.map((item) => (item.id === fresh.id ? fresh : item)) }
+}

@@ -1,0 +1,65 @@
+import { useEffect } from "react"
+import { client, storeFresh } from "~/api/queries"
+import { dashboard, type SocketEvent } from "~/api/socket"
+import type { DatasetOut, ExportOut, JobOut, ModelOut, TrainingJobOut, WorkerMetrics, WorkerOut } from "~/api/types.gen"
+
+type Gone = { id: number; deleted: true }
+
+/** Keeps what is cached true while the hub tells of changes, on whatever page one is. */
+export function useLiveLists(projectIds: number[]): void {
+  const topics = [...projectIds.map((id) => `project:${id}`), "fleet"].join(" ")
+  useEffect(() => {
+    const stops = topics.split(" ").map((topic) => dashboard.subscribe(topic, apply))
+    return () => stops.forEach((stop) => stop())
+  }, [topics])
+}
+
+function apply(event: SocketEvent): void {
+  const { data } = event
+  switch (event.type) {
+    case "dataset.state":
+      storeFresh("datasets", data as unknown as DatasetOut | Gone)
+      return outdate("overview")
+    case "model.state":
+      storeFresh("models", data as unknown as ModelOut | Gone)
+      return outdate("overview")
+    case "job.state":
+      return applyJob(data as unknown as JobOut)
+    case "export.state":
+      return applyExport(data as unknown as ExportOut)
+    case "worker.state":
+      storeFresh("workers", data as unknown as WorkerOut | Gone)
+      return outdate("workers", "summary")
+    case "worker.metrics":
+      return applyMetrics(data as unknown as { id: number; metrics: WorkerMetrics })
+    case "snapshot":
+      return applyFleet(data as { workers?: WorkerOut[] })
+  }
+}
+
+function applyJob(job: JobOut): void {
+  if (job.kind === "training") storeFresh("training-jobs", job as TrainingJobOut)
+  else if (job.kind === "evaluation") outdate("evaluations")
+  else if (job.kind === "export") outdate("exports")
+  outdate("overview")
+}
+
+function applyExport(fresh: ExportOut): void {
+  client.setQueryData(["exports", String(fresh.id), {}], fresh)
+  outdate("exports", "list")
+  outdate("models", String(fresh.model_id), "exports")
+}
+
+function applyMetrics({ id, metrics }: { id: number; metrics: WorkerMetrics }): void {
+  client.setQueriesData<{ items: WorkerOut[]; total: number }>({ queryKey: ["workers", "list"] }, (page) =>
+    page && { ...page, items: page.items.map((worker) => (worker.id === id ? { ...worker, metrics } : worker)) },
+  )
+}
+
+function applyFleet({ workers }: { workers?: WorkerOut[] }): void {
+  if (workers) client.setQueriesData({ queryKey: ["workers", "list"] }, { items: workers, total: workers.length })
+}
+
+function outdate(...key: string[]): void {
+  void client.invalidateQueries({ queryKey: key })
+}

@@ -1,0 +1,45 @@
+import { X } from "lucide-react"
+import { Dialog as Radix } from "radix-ui"
+import type { ReactNode } from "react"
+import { useWords } from "~/i18n"
+
+interface Props {
+  open: boolean
+  onClose: () => void
+  title: string
+  description?: ReactNode
+  children?: ReactNode
+  footer?: ReactNode
+  wide?: boolean
+  /** A dialog that must not close by a stray click, e.g. one that shows a key once. */
+  sticky?: boolean
+}
+
+export function Dialog({ open, onClose, title, description, children, footer, wide, sticky }: Props) {
+  const { t } = useWords()
+  return (
+    <Radix.Root open={open} onOpenChange={(next) => !next && onClose()}>
+      <Radix.Portal>
+        <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
+        <Radix.Content
+          onInteractOutside={(event) => sticky && event.preventDefault()}
+          {...(!description && { "aria-describedby": undefined })}
+          className={`fixed top-[8dvh] left-1/2 z-50 flex max-h-[84dvh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border border-line bg-raised shadow-pop ${wide ? "max-w-3xl" : "max-w-lg"}`}
+        >
+          <div className="flex items-start justify-between gap-3 px-5 pt-4">
+            <Radix.Title className="text-lg font-semibold">{title}</Radix.Title>
+            <Radix.Close
+              aria-label={t("common.close")}
+              className="-mr-2 inline-flex size-8 items-center justify-center rounded-md text-muted hover:bg-hover"
+            >
+              <X size={18} aria-hidden />
+            </Radix.Close>
+          </div>
+          {description && <Radix.Description className="px-5 pt-1 text-sm text-muted">{description}</Radix.Description>}
+          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          {footer && <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  )
+}

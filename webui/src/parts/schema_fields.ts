@@ -1,0 +1,211 @@
+import type { Key, Params } from "~/i18n"
+
+/** The parts of JSON schema that pydantic writes, and our own marks (group, order, unit, advanced). */
+export interface JsonSchema {
+  type?: string
+  title?: string
+  description?: string
+  default?: unknown
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: JsonSchema[]
+  oneOf?: JsonSchema[]
+  allOf?: JsonSchema[]
+  $ref?: string
+  $defs?: Record<string, JsonSchema>
+  items?: JsonSchema
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  exclusiveMaximum?: number
+  maxLength?: number
+  group?: string
+  order?: number
+  unit?: string
+  advanced?: boolean
+}
+
+export type FieldKind = "switch" | "number" | "text" | "choice" | "lines" | "json"
+
+export interface FormField {
+  name: string
+  title: string
+  help: string
+  group: string
+  unit: string
+  advanced: boolean
+  required: boolean
+  kind: FieldKind
+  integer: boolean
+  nullable: boolean
+  /** Fixed words that a number may also be, e.g. "auto". */
+  words: string[]
+  choices: unknown[]
+  bounds: Pick<JsonSchema, "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum">
+  fallback: unknown
+}
+
+/** What is in the controls: always text, as typed; "" means the default. */
+export type Drafts = Record<string, string>
+export interface Complaint {
+  key: Key
+  params?: Params
+}
+type Reading = { value: unknown } | { complaint: Complaint } | "default"
+
+export function fieldsOf(schema: JsonSchema): FormField[] {
+  const defs = schema.$defs ?? {}
+  return Object.entries(schema.properties ?? {})
+    .map(([name, property], index) => ({ field: fieldOf(name, property, defs, schema.required ?? []), order: property.order ?? 1000 + index }))
+    .sort((a, b) => a.order - b.order)
+    .map(({ field }) => field)
+}
+
+/** Groups in the order in which their first field comes. */
+export function groupsOf(fields: FormField[]): [group: string, fields: FormField[]][] {
+  const groups = new Map<string, FormField[]>()
+  for (const field of fields) groups.set(field.group, [...(groups.get(field.group) ?? []), field])
+  return [...groups]
+}
+
+function fieldOf(name: string, property: JsonSchema, defs: Record<string, JsonSchema>, required: string[]): FormField {
+  const options = alternatives(property, defs)
+  const solid = options.filter((option) => option.type !== "null")
+  const words = solid.flatMap(constantsOf).filter((word): word is string => typeof word === "string")
+  const open = solid.filter((option) => constantsOf(option).length === 0)
+  const number = open.find((option) => option.type === "integer" || option.type === "number")
+  return {
+    name,
+    title: property.title ?? name,
+    help: property.description ?? "",
+    group: property.group ?? "",
+    unit: property.unit ?? "",
+    advanced: property.advanced ?? false,
+    required: required.includes(name),
+    kind: kindOf(open, solid),
+    integer: open.every((option) => option.type !== "number"),
+    nullable: solid.length < options.length,
+    words,
+    choices: solid.flatMap((option) => (option.type === "boolean" && solid.length > 1 ? [true, false] : constantsOf(option))),
+    bounds: number ?? {},
+    fallback: property.default,
+  }
+}
+
+function alternatives(schema: JsonSchema, defs: Record<string, JsonSchema>): JsonSchema[] {
+  if (schema.$ref) return alternatives(defs[schema.$ref.replace("#/$defs/", "")] ?? {}, defs)
+  const nested = schema.anyOf ?? schema.oneOf ?? (schema.allOf?.length === 1 ? schema.allOf : undefined)
+  return nested ? nested.flatMap((option) => alternatives(option, defs)) : [schema]
+}
+
+function constantsOf(schema: JsonSchema): unknown[] {
+  if (schema.const !== undefined) return [schema.const]
+  return schema.enum ?? []
+}
+
+function kindOf(open: JsonSchema[], solid: JsonSchema[]): FieldKind {
+  const types = new Set(open.map((option) => option.type))
+  if (open.length === 0 && solid.length > 0) return "choice"
+  if (types.size === 1 && types.has("boolean")) return solid.length > 1 ? "choice" : "switch"
+  if ([...types].every((type) => type === "integer" || type === "number")) return "number"
+  if (types.size === 1 && types.has("string")) return "text"
+  const list = open.find((option) => option.type === "array")
+  const others = [...types].filter((type) => type !== "array" && type !== "string")
+  return list?.items?.type === "string" && others.length === 0 ? "lines" : "json"
+}
+
+/** A value as it stands in its control. */
+export function draftOf(field: FormField, value: unknown): string {
+  if (value === null || value === undefined) return ""
+  if (field.kind === "lines") return Array.isArray(value) ? value.join("\n") : String(value)
+  if (field.kind === "json") return JSON.stringify(value, null, 1)
+  return String(value)
+}
+
+export function readDraft(field: FormField, draft: string): Reading {
+  const text = draft.trim()
+  if (text === "") return field.required ? { complaint: { key: "form.required" } } : "default"
+  switch (field.kind) {
+    case "switch":
+      return { value: text === "true" }
+    case "choice":
+      return readChoice(field, text)
+    case "number":
+      return field.words.includes(text) ? { value: text } : readNumber(field, text)
+    case "lines":
+      return { value: field.words.includes(text) ? text : text.split("\n").map((line) => line.trim()).filter(Boolean) }
+    case "json":
+      return readJson(text)
+    case "text":
+      return { value: text }
+  }
+}
+
+function readChoice(field: FormField, text: string): Reading {
+  const choice = field.choices.find((option) => String(option) === text)
+  return choice === undefined ? { complaint: { key: "form.choice" } } : { value: choice }
+}
+
+function readNumber(field: FormField, text: string): Reading {
+  const value = Number(text.replace(",", "."))
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = field.bounds
+  if (!Number.isFinite(value)) {
+    const words = field.words.join(", ")
+    return { complaint: words ? { key: "form.number_or", params: { words } } : { key: "form.number" } }
+  }
+  if (field.integer && !Number.isInteger(value)) return { complaint: { key: "form.integer" } }
+  if (minimum !== undefined && value < minimum) return { complaint: { key: "form.minimum", params: { bound: minimum } } }
+  if (maximum !== undefined && value > maximum) return { complaint: { key: "form.maximum", params: { bound: maximum } } }
+  if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) {
+    return { complaint: { key: "form.above", params: { bound: exclusiveMinimum } } }
+  }
+  if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) {
+    return { complaint: { key: "form.below", params: { bound: exclusiveMaximum } } }
+  }
+  return { value }
+}
+
+function readJson(text: string): Reading {
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return { complaint: { key: "form.json" } }
+  }
+}
+
+/** True when what is typed is something else than the default. */
+export function isChanged(field: FormField, draft: string | undefined): boolean {
+  if (draft === undefined || draft.trim() === "") return false
+  const reading = readDraft(field, draft)
+  if (reading === "default") return false
+  return "complaint" in reading || JSON.stringify(reading.value) !== JSON.stringify(field.fallback ?? null)
+}
+
+export interface FormReading {
+  /** Only what differs from the defaults: the hub fills in the rest, and shows what it chose. */
+  config: Record<string, unknown>
+  complaints: Record<string, Complaint>
+}
+
+export function readForm(fields: FormField[], drafts: Drafts): FormReading {
+  const result: FormReading = { config: {}, complaints: {} }
+  for (const field of fields) {
+    const reading = readDraft(field, drafts[field.name] ?? "")
+    if (reading === "default") continue
+    if ("complaint" in reading) result.complaints[field.name] = reading.complaint
+    else if (isChanged(field, drafts[field.name])) result.config[field.name] = reading.value
+  }
+  return result
+}
+
+/** The drafts that show an existing configuration, e.g. of a job that is duplicated. */
+export function draftsOf(fields: FormField[], config: Record<string, unknown>): Drafts {
+  const drafts: Drafts = {}
+  for (const field of fields) {
+    const value = config[field.name]
+    if (value !== undefined && JSON.stringify(value) !== JSON.stringify(field.fallback ?? null)) drafts[field.name] = draftOf(field, value)
+  }
+  return drafts
+}
