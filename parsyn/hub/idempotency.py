@@ -1,0 +1,33 @@
+"""`Idempotency-Key`: the same POST twice within 24 h has one effect and one answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+from quart import Response, request
+
+from parsyn.hub.routing import hub, principal
+from parsyn.services import idempotency
+
+
+async def once(run: Callable[[], Awaitable[Response]]) -> Response:
+    """Run, or repeat the stored answer of the same key. A failed run frees the key again."""
+    database = hub().context.database
+    key = request.headers["Idempotency-Key"]
+    body = await request.get_data()
+    digest = hashlib.sha256(f"{request.method} {request.path}\n".encode() + body).hexdigest()
+    row_id, stored = await database.write(idempotency.claim, principal().user_id, key, digest)
+    if stored is not None:
+        status, text = stored
+        answer = Response(text, status=status, mimetype="application/json")
+        answer.headers["Idempotency-Replayed"] = "true"
+        return answer
+    try:
+        answer = await run()
+    except BaseException:
+        await database.write(idempotency.release, row_id)
+        raise
+    text = (await answer.get_data(as_text=True)) or ""
+    await database.write(idempotency.store, row_id, answer.status_code, text)
+    return answer

@@ -1,0 +1,79 @@
+"""Publish an event; every hub process hears it and passes it to its browsers.
+
+Events go through one Redis channel. Within a hub process they are also handed over directly, so
+that a dead Redis costs only what other processes say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import redis
+import redis.asyncio
+
+from parsyn.wire.events import EventType
+
+log = logging.getLogger(__name__)
+CHANNEL = "parsyn:events"
+Listener = Callable[[str, str, dict[str, Any]], None]
+
+
+class Bus:
+    """`publish` may be called from any thread. `listen` runs on the event loop of a hub process."""
+
+    def __init__(self, redis_url: str) -> None:
+        self.redis_url = redis_url
+        self.origin = secrets.token_hex(8)
+        self._redis = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=1)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: Listener | None = None
+
+    def publish(self, type: EventType | str, topic: str, data: dict[str, Any]) -> None:
+        """Tell everyone. Never raises: what the event says is in the database anyway."""
+        if self._loop is not None and self._listener is not None:
+            self._loop.call_soon_threadsafe(self._listener, str(type), topic, data)
+        body = json.dumps(
+            {"origin": self.origin, "type": str(type), "topic": topic, "data": data},
+            separators=(",", ":"),
+        )
+        try:
+            self._redis.publish(CHANNEL, body)
+        except redis.RedisError as error:
+            log.warning("Redis did not take an event of %s: %s", topic, error)
+
+    async def listen(self, listener: Listener) -> None:
+        """Call `listener(type, topic, data)` for every event, for ever; reconnects by itself."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        while True:
+            try:
+                await self._receive(listener)
+            except (redis.RedisError, OSError) as error:
+                log.warning("events from other processes are late: %s", error)
+            await asyncio.sleep(1)
+
+    async def _receive(self, listener: Listener) -> None:
+        client = redis.asyncio.Redis.from_url(self.redis_url)
+        try:
+            async with client.pubsub() as channel:
+                await channel.subscribe(CHANNEL)
+                async for message in channel.listen():
+                    if message["type"] == "message":
+                        self._pass_on(message["data"], listener)
+        finally:
+            await client.aclose()
+
+    def _pass_on(self, raw: bytes, listener: Listener) -> None:
+        event = json.loads(raw)
+        if event["origin"] != self.origin:
+            listener(event["type"], event["topic"], event["data"])
+
+    def close(self) -> None:
+        self._loop = None
+        self._listener = None
+        self._redis.close()

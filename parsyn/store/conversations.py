@@ -1,0 +1,40 @@
+"""Conversations with models, and their messages."""
+
+from __future__ import annotations
+
+import peewee
+
+from parsyn.clock import now
+from parsyn.store.base import Json, Table
+from parsyn.store.models import Model
+from parsyn.store.projects import Owned
+
+
+class Conversation(Owned):
+    model = peewee.ForeignKeyField(Model, null=True, on_delete="SET NULL")
+    title = peewee.CharField()
+    system_prompt = peewee.TextField(null=True)
+    params = Json(default=dict)
+    updated_at = peewee.DoubleField(default=now)
+
+    class Meta:
+        table_name = "conversations"
+
+
+class Message(Table):
+    """An answer that was cut short is kept as far as it came, `finish_reason` says why."""
+
+    conversation = peewee.ForeignKeyField(Conversation, backref="messages", on_delete="CASCADE")
+    role = peewee.CharField()
+    content = peewee.TextField()
+    model = peewee.ForeignKeyField(Model, null=True, on_delete="SET NULL")
+    worker_name = peewee.CharField(null=True)
+    finish_reason = peewee.CharField(null=True)
+    usage = Json(null=True)
+    timings = Json(null=True)
+
+    class Meta:
+        table_name = "messages"
+
+
+TABLES = (Conversation, Message)

@@ -1,0 +1,211 @@
+"""Training metrics, logs, samples and machine history: many small rows, written in batches.
+
+On SQLite they live in a file of their own (`metrics.db`, `synchronous=NORMAL`), so that they
+never wait for, or hold up, the core database. On PostgreSQL they are tables of the same database.
+Every row has a natural key, so the same message stored twice is stored once.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+COMMIT_SECONDS = 0.25
+
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS metric_points (
+        job_id INTEGER NOT NULL, name TEXT NOT NULL, step INTEGER NOT NULL,
+        attempt INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL, value DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (job_id, name, step))""",
+    """CREATE TABLE IF NOT EXISTS log_lines (
+        job_id INTEGER NOT NULL, attempt INTEGER NOT NULL, seq INTEGER NOT NULL,
+        n INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL,
+        PRIMARY KEY (job_id, attempt, seq, n))""",
+    """CREATE TABLE IF NOT EXISTS samples (
+        job_id INTEGER NOT NULL, attempt INTEGER NOT NULL, seq INTEGER NOT NULL,
+        step INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (job_id, attempt, seq))""",
+    """CREATE TABLE IF NOT EXISTS machine_points (
+        worker_id INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (worker_id, at))""",
+)
+# A later attempt that comes to the same step again replaces what the earlier one said.
+INSERTS = {
+    "metric_points": (
+        "INSERT INTO metric_points (job_id, name, step, attempt, at, value)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job_id, name, step) DO UPDATE SET"
+        " attempt = excluded.attempt, at = excluded.at, value = excluded.value"
+        " WHERE excluded.attempt > metric_points.attempt"
+    ),
+    "log_lines": (
+        "INSERT INTO log_lines (job_id, attempt, seq, n, at, level, text)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    ),
+    "samples": (
+        "INSERT INTO samples (job_id, attempt, seq, step, at, body)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    ),
+    "machine_points": (
+        "INSERT INTO machine_points (worker_id, at, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    ),
+}
+Row = tuple[Any, ...]
+
+
+class MetricsStore:
+    """Reads are plain queries; writes are handed to one thread that commits every 250 ms.
+
+    `url` is `sqlite` or a PostgreSQL URL.
+    """
+
+    def __init__(self, url: str, data_dir: Path, commit_seconds: float = COMMIT_SECONDS) -> None:
+        self.is_sqlite = url == "sqlite"
+        self._url = url
+        self._path = data_dir / "metrics.db"
+        self._commit_seconds = commit_seconds
+        self._inbox: queue.Queue[tuple[str, Sequence[Row], Future[None]] | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        connection = self._connect()
+        for statement in SCHEMA:
+            connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def _connect(self) -> Any:
+        if not self.is_sqlite:
+            import psycopg
+
+            return psycopg.connect(self._url)
+        connection = sqlite3.connect(self._path, timeout=20)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def start(self) -> None:
+        """Start the writing thread; only the process that receives metrics needs it."""
+        self._thread = threading.Thread(target=self._run, name="metrics-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, table: str, rows: Sequence[Row]) -> Future[None]:
+        """Queue rows of one table (see INSERTS for the columns); done once committed."""
+        done: Future[None] = Future()
+        self._inbox.put((table, rows, done))
+        return done
+
+    def close(self) -> None:
+        """Commit what is queued and stop."""
+        if self._thread is not None:
+            self._inbox.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        connection = self._connect()
+        stopping = False
+        while not stopping:
+            first = self._inbox.get()
+            if first is None:
+                break
+            batch = [first]
+            deadline = time.monotonic() + self._commit_seconds
+            while (left := deadline - time.monotonic()) > 0:
+                try:
+                    item = self._inbox.get(timeout=left)
+                except queue.Empty:
+                    break
+                if item is None:
+                    stopping = True
+                    break
+                batch.append(item)
+            connection = self._commit(connection, batch)
+        connection.close()
+
+    def _commit(self, connection: Any, batch: list[tuple[str, Sequence[Row], Future[None]]]) -> Any:
+        grouped: dict[str, list[Row]] = defaultdict(list)
+        for table, rows, _ in batch:
+            grouped[table].extend(rows)
+        try:
+            cursor = connection.cursor()
+            for table, rows in grouped.items():
+                cursor.executemany(self._sql(INSERTS[table]), rows)
+            connection.commit()
+        except Exception as error:
+            # The sender keeps its rows until they are acknowledged, so a failed batch is not lost.
+            for _, _, done in batch:
+                done.set_exception(error)
+            return self._reconnected(connection)
+        for _, _, done in batch:
+            done.set_result(None)
+        return connection
+
+    def _reconnected(self, connection: Any) -> Any:
+        try:
+            connection.rollback()
+            return connection
+        except Exception:
+            connection.close()
+            return self._connect()
+
+    def _sql(self, statement: str) -> str:
+        return statement if self.is_sqlite else statement.replace("?", "%s")
+
+    def _query(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        connection = self._connect()
+        try:
+            return list(connection.execute(self._sql(statement), tuple(values)).fetchall())
+        finally:
+            connection.close()
+
+    def series(
+        self, job_id: int, names: Iterable[str] = (), since_step: int = 0
+    ) -> dict[str, list[tuple[int, float, float]]]:
+        """name → [(step, time, value)] in step order, for steps above `since_step`."""
+        wanted = list(names)
+        marks = f" AND name IN ({', '.join('?' * len(wanted))})" if wanted else ""
+        rows = self._query(
+            "SELECT name, step, at, value FROM metric_points"  # noqa: S608
+            f" WHERE job_id = ? AND step > ?{marks} ORDER BY name, step",
+            [job_id, since_step, *wanted],
+        )
+        found: dict[str, list[tuple[int, float, float]]] = {}
+        for name, step, at, value in rows:
+            found.setdefault(name, []).append((step, at, value))
+        return found
+
+    def logs(self, job_id: int, since: int = 0, limit: int = 1000) -> list[Row]:
+        """(at, level, text, attempt) of log lines in order, after skipping `since` of them."""
+        return self._query(
+            "SELECT at, level, text, attempt FROM log_lines WHERE job_id = ?"
+            " ORDER BY attempt, seq, n LIMIT ? OFFSET ?",
+            [job_id, limit, since],
+        )
+
+    def samples(self, job_id: int) -> list[Row]:
+        """(step, at, JSON body) in order."""
+        return self._query(
+            "SELECT step, at, body FROM samples WHERE job_id = ? ORDER BY attempt, seq", [job_id]
+        )
+
+    def machine(self, worker_id: int, since: float, limit: int = 2000) -> list[Row]:
+        """(at, JSON body) of a machine, oldest first."""
+        rows = self._query(
+            "SELECT at, body FROM machine_points WHERE worker_id = ? AND at > ?"
+            " ORDER BY at DESC LIMIT ?",
+            [worker_id, since, limit],
+        )
+        return rows[::-1]
+
+    def forget_job(self, job_id: int) -> None:
+        """Remove everything of a job that is deleted."""
+        connection = self._connect()
+        for table in ("metric_points", "log_lines", "samples"):
+            connection.execute(self._sql(f"DELETE FROM {table} WHERE job_id = ?"), (job_id,))  # noqa: S608
+        connection.commit()
+        connection.close()

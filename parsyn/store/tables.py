@@ -1,0 +1,28 @@
+"""Every table of the core database, in an order in which they can be created."""
+
+from __future__ import annotations
+
+from parsyn.store import (
+    conversations,
+    datasets,
+    jobs,
+    models,
+    outbox,
+    projects,
+    uploads,
+    users,
+    workers,
+)
+from parsyn.store.base import Table
+
+TABLES: tuple[type[Table], ...] = (
+    *users.TABLES,
+    *projects.TABLES,
+    *uploads.TABLES,
+    *datasets.TABLES,
+    *models.TABLES,
+    *workers.TABLES,
+    *jobs.TABLES,
+    *conversations.TABLES,
+    *outbox.TABLES,
+)

@@ -1,0 +1,53 @@
+"""Workers, and the master keys with which they enrol."""
+
+from __future__ import annotations
+
+import peewee
+
+from parsyn.store.base import Json
+from parsyn.store.projects import Owned
+from parsyn.wire.states import WorkerStatus, WorkerType
+
+
+class MasterKey(Owned):
+    name = peewee.CharField()
+    description = peewee.TextField(null=True)
+    prefix = peewee.CharField()
+    key_hash = peewee.CharField(unique=True)
+    auto_name_prefix = peewee.CharField(null=True)
+    default_worker_type = peewee.CharField(default=WorkerType.BOTH)
+    max_enrollments = peewee.IntegerField(null=True)
+    enrollments = peewee.IntegerField(default=0)
+    expires_at = peewee.DoubleField(null=True)
+    revoked_at = peewee.DoubleField(null=True)
+
+    class Meta:
+        table_name = "master_keys"
+
+
+class Worker(Owned):
+    """`status` is what the hub believes; a running task makes an idle one training or busy."""
+
+    name = peewee.CharField()
+    kind = peewee.CharField(default="user")
+    worker_type = peewee.CharField(default=WorkerType.BOTH)
+    status = peewee.CharField(default=WorkerStatus.OFFLINE)
+    key_hash = peewee.CharField(unique=True)
+    master_key = peewee.ForeignKeyField(MasterKey, null=True, on_delete="SET NULL")
+    device = peewee.CharField(null=True)
+    hardware = Json(null=True)
+    benchmark = Json(null=True)
+    metrics = Json(null=True)
+    max_batch_size = peewee.IntegerField(default=32)
+    version = peewee.CharField(null=True)
+    last_seen_at = peewee.DoubleField(null=True)
+    paused = peewee.BooleanField(default=False)
+    draining = peewee.BooleanField(default=False)
+    deleted_at = peewee.DoubleField(null=True)
+
+    class Meta:
+        table_name = "workers"
+        indexes = ((("project", "name"), False),)
+
+
+TABLES = (MasterKey, Worker)
