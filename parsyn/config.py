@@ -42,9 +42,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("hub", "port", 8000, "The port to bind.", minimum=0),
     Setting("hub", "database", "sqlite", "`sqlite`, or a `postgresql://` URL."),
     Setting("hub", "redis", "", "A `redis://` URL; empty: an embedded Valkey is started."),
-    Setting(
-        "hub", "server", "hypercorn", "The ASGI server.", choices=("hypercorn", "uvicorn", "granian")
-    ),
+    Setting("hub", "server", "hypercorn", "The ASGI server.",
+            choices=("hypercorn", "uvicorn", "granian")),
     Setting(
         "hub", "log_level", "info", "How much is logged.",
         choices=("debug", "info", "warning", "error"),

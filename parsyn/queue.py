@@ -1,4 +1,4 @@
-"""RQ behind one function: enqueue by dotted name with ids. JSON only; the database stays the record."""
+"""RQ behind one function: enqueue by dotted name with ids. The database stays the record."""
 
 from __future__ import annotations
 

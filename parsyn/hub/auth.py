@@ -41,7 +41,7 @@ def declared_endpoint() -> Endpoint | None:
 
 
 async def authenticate(req: Request) -> Principal:
-    """The principal of a bearer token or session cookie. Raises 401; two credentials are one too many."""
+    """The principal of a bearer token, else of the session cookie. Raises 401."""
     header = req.headers.get("Authorization")
     cookie = req.cookies.get(SESSION_COOKIE)
     if header is not None:
@@ -81,9 +81,7 @@ def _check_csrf(who: Principal) -> None:
 
 def _check_rights(who: Principal, declared: Endpoint) -> None:
     if declared.scope not in who.scopes:
-        raise ParsynError(
-            ErrorCode.FORBIDDEN, f"This API key lacks the scope `{declared.scope}`."
-        )
+        raise ParsynError(ErrorCode.FORBIDDEN, f"This API key lacks the scope `{declared.scope}`.")
     if RANK[who.role] < RANK[declared.role]:
         raise ParsynError(ErrorCode.FORBIDDEN, f"This needs the role `{declared.role}`.")
 

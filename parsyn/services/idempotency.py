@@ -14,15 +14,14 @@ def claim(user_id: int, key: str, digest: str) -> tuple[int, tuple[int, str] | N
     if not 1 <= len(key) <= 200:
         raise invalid(["Idempotency-Key"], "The Idempotency-Key must have 1 to 200 characters.")
     IdempotencyKey.delete().where(IdempotencyKey.created_at < now() - KEPT_SECONDS).execute()
-    row = IdempotencyKey.get_or_none(
-        (IdempotencyKey.user == user_id) & (IdempotencyKey.key == key)
-    )
+    row = IdempotencyKey.get_or_none((IdempotencyKey.user == user_id) & (IdempotencyKey.key == key))
     if row is None:
         made = IdempotencyKey.create(user=user_id, key=key, request_hash=digest)
         return int(made.id), None
     if row.request_hash != digest:
         raise invalid(
-            ["Idempotency-Key"], "This Idempotency-Key was used for another request; take a new one."
+            ["Idempotency-Key"],
+            "This Idempotency-Key was used for another request.",
         )
     if row.status is None:
         raise ParsynError(

@@ -74,9 +74,7 @@ class Database:
     async def read(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:
         """Run `fn` on a reader thread, outside a transaction."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._readers, lambda: self._reading(fn, *args, **kwargs)
-        )
+        return await loop.run_in_executor(self._readers, lambda: self._reading(fn, *args, **kwargs))
 
     async def write(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:
         """Run `fn` in one transaction on a writer thread; what it raises rolls it back."""
@@ -134,5 +132,3 @@ class Database:
 def after_commit(fn: Callable[[], object]) -> None:
     """Run `fn` once the surrounding transaction has committed; at once where there is none."""
     proxy.obj.after_commit(fn)
-
-

@@ -35,9 +35,7 @@ class Job(Owned):
     waiting = peewee.TextField(null=True)
     failure = Json(null=True)
     result = Json(null=True)
-    result_model = peewee.ForeignKeyField(
-        Model, null=True, on_delete="SET NULL", backref="made_by"
-    )
+    result_model = peewee.ForeignKeyField(Model, null=True, on_delete="SET NULL", backref="made_by")
     started_at = peewee.DoubleField(null=True)
     finished_at = peewee.DoubleField(null=True)
 
@@ -47,10 +45,10 @@ class Job(Owned):
 
 
 class Task(Table):
-    """`attempt` is the fencing token. `spec` is a TaskSpec; `manifest_hash` makes `complete` idempotent.
+    """`attempt` is the fencing token, `spec` a TaskSpec; `manifest_hash` makes results idempotent.
 
-    `acked_seqs` is the highest seq below which all state, checkpoint and result messages of this
-    attempt are applied.
+    `applied_seq` is the highest seq of this attempt's state, checkpoint and result messages that
+    has been applied; they arrive in order.
     """
 
     job = peewee.ForeignKeyField(Job, backref="tasks", on_delete="CASCADE")
@@ -123,7 +121,7 @@ class Artifact(Table):
 
 
 class StoredObject(Table):
-    """What an attempt has put into the storage, by the hub's own measure; manifests must match it."""
+    """What an attempt has stored, by the hub's own measure; manifests must match it."""
 
     task = peewee.ForeignKeyField(Task, backref="stored", on_delete="CASCADE")
     attempt = peewee.IntegerField()

@@ -24,7 +24,9 @@ class PackagedRunner(Runner):  # type: ignore[misc]
     """Finds migrations as modules, so that they are found inside a zipapp too."""
 
     def migrations(self) -> list[Any]:
-        names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.name[0].isdigit())
+        names = sorted(
+            m.name for m in pkgutil.iter_modules(package.__path__) if m.name[0].isdigit()
+        )
         return [PackagedMigration(int(name.split("_")[0]), name, name, None) for name in names]
 
 
@@ -40,7 +42,7 @@ def status(database: Database) -> list[tuple[str, datetime | None]]:
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply what is pending; returns the names. Raises when the database is newer than this code."""
+    """Apply what is pending; returns the names. Raises when the database is newer."""
     with _locked(database), database.connection():
         runner = PackagedRunner(database.peewee)
         rows = runner.status()

@@ -1,4 +1,4 @@
-"""Models and their files: imported ones, ones on the Hugging Face Hub, fine-tunes, exports' sources."""
+"""Models and their files: imported ones, ones on the Hugging Face Hub, fine-tunes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users, their sessions and API keys. Random secrets are stored as SHA-256, passwords as argon2id."""
+"""Users, sessions and API keys. Random secrets are stored as SHA-256, passwords as argon2id."""
 
 from __future__ import annotations
 

@@ -1,0 +1,248 @@
+"""Accounts: first-run set-up, login, sessions, profile."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from parsyn.clock import now
+from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
+from parsyn.services.principal import ALL_SCOPES, Principal
+from parsyn.store.projects import Project, ProjectMember
+from parsyn.store.users import ApiKey, LoginFailure, Session, SetupToken, User
+from parsyn.wire.states import ProjectRole, Role, Scope
+
+SETUP_SECONDS = 30 * 60
+TOUCH_SECONDS = 60
+LOGIN_WINDOW_SECONDS = 15 * 60
+hasher = PasswordHasher()
+# Verified against when there is no such account, so that an answer's time says nothing.
+NOBODY = hasher.hash("nobody")
+
+
+def digest(secret: str) -> str:
+    """How random secrets are stored."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def needs_setup() -> bool:
+    """True until the first account exists."""
+    return not User.select().exists()
+
+
+def create_setup_token() -> str:
+    """A one-time token for the first account; earlier ones stop working."""
+    SetupToken.delete().execute()
+    token = secrets.token_urlsafe(24)
+    SetupToken.create(token_hash=digest(token), expires_at=now() + SETUP_SECONDS)
+    return token
+
+
+def set_up(token: str, email: str, name: str, password: str) -> User:
+    """Create the owner with a set-up token. Raises 403 for a bad token, 409 when set up already."""
+    if not needs_setup():
+        raise ParsynError(ErrorCode.INVALID_STATE, "This hub is set up already; log in instead.")
+    row = SetupToken.get_or_none(SetupToken.token_hash == digest(token))
+    if row is None or row.used_at is not None or row.expires_at < now():
+        raise ParsynError(
+            ErrorCode.FORBIDDEN,
+            "This set-up link is used up or has expired. Restart `parsyn serve` for a new one, "
+            "or run `parsyn admin create`.",
+        )
+    SetupToken.update(used_at=now()).where(SetupToken.id == row.id).execute()
+    return create_user(email, name, password, Role.OWNER)
+
+
+def create_user(email: str, name: str, password: str, role: Role = Role.USER) -> User:
+    """A user with a personal project. Raises 422 when the address is taken."""
+    email = email.strip().lower()
+    if User.select().where(User.email == email).exists():
+        raise invalid(["email"], "There is an account with this address already.")
+    user = User.create(email=email, name=name, password_hash=hasher.hash(password), role=role)
+    project = Project.create(name=name, owner=user)
+    ProjectMember.create(project=project, user=user, role=ProjectRole.ADMIN)
+    return user
+
+
+def log_in(email: str, password: str, attempts: int) -> User:
+    """The user whose password this is. Raises 401, and 429 after too many failures."""
+    email = email.strip().lower()
+    since = now() - LOGIN_WINDOW_SECONDS
+    failures = LoginFailure.select().where(
+        (LoginFailure.email == email) & (LoginFailure.created_at > since)
+    )
+    if failures.count() >= attempts:
+        raise ParsynError(
+            ErrorCode.RATE_LIMITED,
+            "Too many failed logins for this account; wait a quarter of an hour.",
+            retry_after=LOGIN_WINDOW_SECONDS,
+        )
+    user = User.get_or_none(User.email == email)
+    if not _verify(user.password_hash if user else NOBODY, password) or user is None:
+        raise WrongPassword(email)
+    if user.disabled:
+        raise ParsynError(ErrorCode.UNAUTHENTICATED, "This account is disabled; ask an admin.")
+    LoginFailure.delete().where(LoginFailure.email == email).execute()
+    User.update(last_login_at=now()).where(User.id == user.id).execute()
+    return user
+
+
+class WrongPassword(ParsynError):
+    """Raised out of the transaction; the caller then records the failure in one of its own."""
+
+    def __init__(self, email: str) -> None:
+        super().__init__(ErrorCode.UNAUTHENTICATED, "The address or the password is wrong.")
+        self.email = email
+
+
+def record_failure(email: str) -> None:
+    """Count a failed login, and forget old ones."""
+    LoginFailure.delete().where(LoginFailure.created_at < now() - LOGIN_WINDOW_SECONDS).execute()
+    LoginFailure.create(email=email)
+
+
+def _verify(password_hash: str, password: str) -> bool:
+    try:
+        return hasher.verify(password_hash, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def start_session(user: User, days: int, user_agent: str, ip: str) -> tuple[str, Session]:
+    """(token, row) of a new session; the token is shown once."""
+    token = f"pss_{secrets.token_urlsafe(32)}"
+    at = now()
+    row = Session.create(
+        user=user,
+        token_hash=digest(token),
+        csrf_token=secrets.token_urlsafe(24),
+        user_agent=user_agent[:250],
+        ip=ip[:60],
+        last_used_at=at,
+        expires_at=at + days * 86_400,
+    )
+    return token, row
+
+
+def find_principal(token: str, via: str) -> Principal | None:
+    """Who a session token or an API key stands for; None for anything else, worker keys too."""
+    if token.startswith("pss_"):
+        return _session_principal(token, via)
+    if token.startswith("psn_") and via == "bearer":
+        return _key_principal(token)
+    return None
+
+
+def _session_principal(token: str, via: str) -> Principal | None:
+    row = Session.get_or_none((Session.token_hash == digest(token)) & (Session.expires_at > now()))
+    if row is None or row.user.disabled:
+        return None
+    return Principal(
+        user_id=row.user_id,
+        role=Role(row.user.role),
+        scopes=ALL_SCOPES,
+        via=via,
+        session_id=row.id,
+        csrf_token=row.csrf_token,
+    )
+
+
+def _key_principal(token: str) -> Principal | None:
+    row = ApiKey.get_or_none(ApiKey.key_hash == digest(token))
+    if row is None or row.user.disabled:
+        return None
+    if row.expires_at is not None and row.expires_at <= now():
+        return None
+    return Principal(
+        user_id=row.user_id,
+        role=Role(row.user.role),
+        scopes=frozenset(Scope(scope) for scope in row.scopes),
+        via="bearer",
+        api_key_id=row.id,
+    )
+
+
+_touched: dict[str, float] = {}
+
+
+def wants_touch(who: Principal, token: str) -> bool:
+    """True at most once a minute for each credential, so that reads stay reads."""
+    key = f"{who.session_id}:{who.api_key_id}"
+    if now() - _touched.get(key, 0.0) < TOUCH_SECONDS:
+        return False
+    _touched[key] = now()
+    return True
+
+
+def touch(who: Principal) -> None:
+    """Note that the credential was used; a session's end moves with it."""
+    at = now()
+    if who.session_id is not None:
+        Session.update(
+            last_used_at=at, expires_at=Session.expires_at + (at - Session.last_used_at)
+        ).where(Session.id == who.session_id).execute()
+    if who.api_key_id is not None:
+        ApiKey.update(last_used_at=at).where(ApiKey.id == who.api_key_id).execute()
+
+
+def me(who: Principal) -> dict[str, Any]:
+    """The user with their projects, as `MeOut` wants it."""
+    user = User.get_by_id(who.user_id)
+    rows = (
+        ProjectMember.select(ProjectMember, Project)
+        .join(Project)
+        .where(ProjectMember.user == user)
+        .order_by(Project.id)
+    )
+    projects = [
+        {
+            "id": row.project.id,
+            "name": row.project.name,
+            "personal": row.project.owner_id is not None,
+            "role": row.role,
+        }
+        for row in rows
+    ]
+    personal = next(p["id"] for p in projects if p["personal"])
+    return {**user.__data__, "projects": projects, "project_id": personal}
+
+
+def change_me(who: Principal, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change name, language, theme or password. Raises 422 when `current_password` is wrong."""
+    user = User.get_by_id(who.user_id)
+    new = changes.pop("new_password", None)
+    current = changes.pop("current_password", None)
+    if new is not None:
+        if current is None or not _verify(user.password_hash, current):
+            raise invalid(["current_password"], "The current password is wrong.")
+        changes["password_hash"] = hasher.hash(new)
+        # Whoever knew the old password is logged out.
+        Session.delete().where(
+            (Session.user == user) & (Session.id != (who.session_id or 0))
+        ).execute()
+    if changes:
+        User.update(**changes).where(User.id == user.id).execute()
+    return me(who)
+
+
+def sessions(who: Principal) -> list[dict[str, Any]]:
+    """The user's live sessions, newest first."""
+    rows = (
+        Session.select()
+        .where((Session.user == who.user_id) & (Session.expires_at > now()))
+        .order_by(Session.last_used_at.desc())
+    )
+    return [{**row.__data__, "current": row.id == who.session_id} for row in rows]
+
+
+def end_session(who: Principal, session_id: int) -> None:
+    """Log one session out. Raises 404 when it is not this user's."""
+    ended = (
+        Session.delete().where((Session.id == session_id) & (Session.user == who.user_id)).execute()
+    )
+    if not ended:
+        raise not_found("session")
