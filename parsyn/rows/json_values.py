@@ -13,6 +13,7 @@ from parsyn.rows.problems import BadRow, ProblemCode
 Values = dict[str, Any]
 
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_INNER_DEPTH = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -33,6 +34,16 @@ def parse_object(text: str, depth: int) -> Values:
             f"This row is {kind_of(value)}, not a JSON object. Write each row as "
             '{"column": value, …}.',
         )
+    return value
+
+
+def loads(text: str) -> Any:
+    """JSON text inside a value, held to the same rules as a row. Raises `ValueError`."""
+    try:
+        value = _DECODER.decode(text)
+        check_values(value, text, _INNER_DEPTH)
+    except (BadRow, RecursionError) as error:
+        raise ValueError(str(error)) from None
     return value
 
 

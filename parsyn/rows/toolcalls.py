@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, NotRequired, TypedDict
 
-from parsyn.rows.json_values import kind_of
+from parsyn.rows.json_values import kind_of, loads
 from parsyn.rows.problems import BadRow, ProblemCode
 
 Tool = dict[str, Any]
@@ -37,8 +36,8 @@ def parse_function_call(value: Any) -> list[ToolCall]:
     """The value of a `function_call` turn: one call or a list of them, mostly as JSON text."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = loads(value)
+        except ValueError:
             raise BadRow(
                 ProblemCode.BAD_TOOL_CALL,
                 'the function call is not JSON. Write {"name": …, "arguments": {…}}.',
@@ -67,8 +66,8 @@ def _parse_call(call: Any) -> ToolCall:
 def _arguments(value: Any, name: str) -> Any:
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = loads(value)
+        except ValueError:
             value = "not JSON"
     if value is None or value == "":
         return {}
@@ -85,8 +84,8 @@ def parse_tools(value: Any, column: str) -> list[Tool] | None:
         if not value.strip():
             return None
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = loads(value)
+        except ValueError:
             raise BadRow(
                 ProblemCode.BAD_TOOLS, "The tools are not JSON. Write a list of schemas.", column
             ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NotRequired, TypedDict
 
-from parsyn.rows.json_values import kind_of
+from parsyn.rows.json_values import kind_of, loads
 from parsyn.rows.mapping import Plan
 from parsyn.rows.problems import BadRow, ProblemCode
 from parsyn.rows.toolcalls import ToolCall, parse_function_call, parse_tool_calls
@@ -30,8 +30,8 @@ def structured(value: Any) -> Any:
     """A list or object, also when a cell holds it as JSON text; anything else as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return loads(value)
+        except ValueError:
             return value
     return value
 
