@@ -15,8 +15,8 @@ async def once(run: Callable[[], Awaitable[Response]]) -> Response:
     """Run, or repeat the stored answer of the same key. A failed run frees the key again."""
     database = hub().context.database
     key = request.headers["Idempotency-Key"]
-    body = await request.get_data(as_text=False)
-    digest = hashlib.sha256(f"{request.method} {request.path}\n".encode() + bytes(body)).hexdigest()
+    body: bytes = await request.get_data(as_text=False)  # type: ignore[assignment]
+    digest = hashlib.sha256(f"{request.method} {request.path}\n".encode() + body).hexdigest()
     row_id, stored = await database.write(idempotency.claim, principal().user_id, key, digest)
     if stored is not None:
         status, text = stored

@@ -20,7 +20,7 @@ from parsyn.store.database import Database
 ADVISORY_LOCK = 0x70617273796E
 
 
-class PackagedRunner(Runner):  # type: ignore[misc]
+class PackagedRunner(Runner):
     """Finds migrations as modules, so that they are found inside a zipapp too."""
 
     def migrations(self) -> list[Any]:
@@ -30,7 +30,7 @@ class PackagedRunner(Runner):  # type: ignore[misc]
         return [PackagedMigration(int(name.split("_")[0]), name, name, None) for name in names]
 
 
-class PackagedMigration(Migration):  # type: ignore[misc]
+class PackagedMigration(Migration):
     def load(self) -> Any:
         return importlib.import_module(f"{package.__name__}.{self.name}")
 

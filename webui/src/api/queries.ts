@@ -1,4 +1,4 @@
-import { QueryClient, useQuery, useQueryClient, type QueryKey } from "@tanstack/react-query"
+import { QueryClient, useQuery, useQueryClient } from "@tanstack/react-query"
 import { ApiProblem, get, type Query } from "./http"
 
 export interface Page<T> {
@@ -30,14 +30,21 @@ async function fetchAll<T>(path: string, query: Query, signal: AbortSignal): Pro
   return { items, total: first.total }
 }
 
-export function useList<T>(path: string, query: Query = {}, key: QueryKey = [path.slice(1), "list", query]) {
-  return useQuery({ queryKey: key, queryFn: ({ signal }) => fetchAll<T>(path, query, signal) })
+export function useList<T>(path: string, query: Query = {}) {
+  return useQuery({
+    queryKey: [...keyOf(path), "list", query],
+    queryFn: ({ signal }) => fetchAll<T>(path, query, signal),
+  })
+}
+
+function keyOf(path: string): string[] {
+  return path.split("/").filter(Boolean)
 }
 
 /** One thing of the API. The key is the path, so that "/datasets/3/report" is refreshed together with "/datasets/3". */
 export function useOne<T>(path: string | null, query: Query = {}, options: { refetchInterval?: number | false } = {}) {
   return useQuery({
-    queryKey: [...(path ?? "").split("/").filter(Boolean), query],
+    queryKey: [...keyOf(path ?? ""), query],
     queryFn: ({ signal }) => get<T>(path ?? "", query, signal),
     enabled: path !== null,
     ...options,

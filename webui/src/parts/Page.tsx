@@ -6,6 +6,8 @@ import { ErrorNote } from "./ErrorNote"
 
 interface Props {
   title: string
+  /** Stands in the title's place, e.g. a name that can be edited. */
+  heading?: ReactNode
   /** Where the page belongs: shown before the title and linked. */
   parent?: { label: string; to: string }
   state?: ReactNode
@@ -16,7 +18,7 @@ interface Props {
   children: ReactNode
 }
 
-export function Page({ title, parent, state, about, actions, wide, children }: Props) {
+export function Page({ title, heading, parent, state, about, actions, wide, children }: Props) {
   useEffect(() => {
     document.title = `${title} · Parsyn`
   }, [title])
@@ -30,7 +32,7 @@ export function Page({ title, parent, state, about, actions, wide, children }: P
             </Link>
           )}
           <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-            <h1 className="min-w-0 text-xl font-semibold break-words">{title}</h1>
+            {heading ?? <h1 className="min-w-0 text-xl font-semibold break-words">{title}</h1>}
             {state}
           </div>
           {about && <div className="mt-1 text-sm text-muted">{about}</div>}
