@@ -90,6 +90,8 @@ class MetricsStore:
 
     def start(self) -> None:
         """Start the writing thread; only the process that receives metrics needs it."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name="metrics-writer", daemon=True)
         self._thread.start()
 
