@@ -1,0 +1,55 @@
+"""Options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from parsyn import config
+from parsyn.config import Settings, Value
+from parsyn.services.context import Context, open_context
+from parsyn.store.migrate import migrate
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def data_option(command: F) -> F:
+    """--data DIR"""
+    return click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=True),
+        help="The data directory (or PARSYN_DATA).",
+    )(command)
+
+
+def config_option(command: F) -> F:
+    """--config FILE"""
+    return click.option(
+        "--config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        help="The settings file (or PARSYN_CONFIG).",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """--json"""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def settings_from(
+    data: Path | None, config_file: Path | None = None, **flags: Value | None
+) -> Settings:
+    """Settings with the flags that were given; a flag `host` stands for `hub.host`."""
+    given = {f"hub.{name}": value for name, value in flags.items() if value is not None}
+    return config.load(data_dir=data, config=config_file, flags=given)
+
+
+def open_migrated(settings: Settings) -> Context:
+    """A context for a command on the hub's own machine; migrates first."""
+    context = open_context(settings)
+    migrate(context.database)
+    return context

@@ -1,0 +1,48 @@
+"""The RQ worker process: one context for its life, jobs by id, JSON only."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from parsyn import config
+from parsyn.queue import QUEUE
+from parsyn.services.context import Context, open_context
+
+REDIS_VARIABLE = "PARSYN_JOBS_REDIS"
+_context: Context | None = None
+
+
+def job_context() -> Context:
+    """This process's context, opened at the first use.
+
+    The data directory and settings come from the environment that `parsyn serve` or
+    `parsyn jobs` passes on.
+    """
+    global _context
+    if _context is None:
+        settings = config.load(data_dir=Path(os.environ["PARSYN_DATA"]))
+        _context = open_context(settings, os.environ.get(REDIS_VARIABLE))
+    return _context
+
+
+def use_context(context: Context | None) -> None:
+    """Set (or forget) the context of this process, where one is open already."""
+    global _context
+    _context = context
+
+
+def work(burst: bool = False) -> None:
+    """Take jobs until told to stop; with `burst` until the queue is empty."""
+    from rq import SimpleWorker
+    from rq.serializers import JSONSerializer
+
+    logging.getLogger("rq.worker").setLevel(logging.WARNING)
+    context = job_context()
+    worker = SimpleWorker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
+    try:
+        worker.work(burst=burst, logging_level="WARNING")
+    finally:
+        context.close()
+        use_context(None)
