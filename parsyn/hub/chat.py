@@ -1,0 +1,206 @@
+"""From a question to a worker and back: who answers, and which answer a token belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from parsyn.errors import ErrorCode, ParsynError
+from parsyn.hub.answers import Answer, Limits
+from parsyn.wire.refs import ModelRef
+from parsyn.wire.states import FailureReason, WorkerStatus, WorkerType
+from parsyn.wire.worker import Chat, ChatCancel, ChatDone, HubMessage, Sampling, Token
+
+if TYPE_CHECKING:
+    from parsyn.hub.app import Hub
+
+log = logging.getLogger(__name__)
+RESTING = frozenset({WorkerStatus.PAUSED, WorkerStatus.DRAINING, WorkerStatus.OFFLINE})
+# A worker with so many answers under way is no faster than one that must load the model first.
+CROWDED = 4
+REMEMBERED_MODELS = 2
+
+
+class PromptingWorker(Protocol):
+    """What the router must know of a connected worker."""
+
+    @property
+    def worker_id(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def worker_type(self) -> str: ...
+    @property
+    def project_id(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+
+
+class Switchboard(Protocol):
+    """The broker, as far as the router needs it."""
+
+    def connections(self) -> Iterable[PromptingWorker]: ...
+    async def send(self, worker_id: int, message: HubMessage) -> None: ...
+
+
+def router_of(hub: Hub) -> ChatRouter:
+    """The chat router of a hub process, made at the first call; the broker must be there."""
+    if "chat" not in hub.parts:
+        hub.parts["chat"] = ChatRouter(hub.parts["broker"])
+    return cast("ChatRouter", hub.parts["chat"])
+
+
+class ChatRouter:
+    """Lives on the event loop of one hub process and serves the agents connected to it."""
+
+    def __init__(self, broker: Switchboard, limits: Limits | None = None) -> None:
+        self.broker = broker
+        self.limits = limits or Limits()
+        self._answers: dict[str, Answer] = {}
+        self._loaded: dict[int, list[int]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- called by the worker socket ----------------------------------------------------------
+
+    def deliver(self, worker_id: int, message: Token | ChatDone) -> None:
+        """A token or the end of an answer. One for an answer that is gone or not its own is
+        dropped."""
+        answer = self._answers.get(message.chat_id)
+        if answer is not None and answer.worker_id == worker_id:
+            answer.take(message)
+
+    def worker_gone(self, worker_id: int) -> None:
+        """The socket closed: its answers end here with an error that says so."""
+        self._loaded.pop(worker_id, None)
+        for answer in [a for a in self._answers.values() if a.worker_id == worker_id]:
+            answer.fail(
+                FailureReason.WORKER_LOST,
+                f"The worker {answer.worker_name} went away in the middle of the answer. "
+                "What it wrote so far is kept; ask again.",
+            )
+
+    def may_fetch(self, worker_id: int, chat_id: str, key: str) -> bool:
+        """True where `key` is a file of the model (or its base) of that worker's running chat."""
+        answer = self._answers.get(chat_id)
+        if answer is None or answer.worker_id != worker_id:
+            return False
+        return key in _keys(answer.model)
+
+    # --- called by the routes -----------------------------------------------------------------
+
+    def pick(self, model: ModelRef, projects: frozenset[int]) -> PromptingWorker:
+        """The best connected worker of `projects` for this model. Raises 503 `no_worker`."""
+        near = [c for c in self.broker.connections() if c.project_id in projects]
+        able = [c for c in near if c.worker_type in (WorkerType.BOTH, WorkerType.PROMPTER)]
+        ready = [c for c in able if c.status not in RESTING]
+        if not ready:
+            raise _no_worker(near, able)
+        return min(ready, key=lambda worker: self._rank(worker, model))
+
+    async def open(
+        self,
+        model: ModelRef,
+        projects: frozenset[int],
+        messages: Sequence[dict[str, Any]],
+        sampling: Sampling,
+        raw_prompt: str | None = None,
+    ) -> Answer:
+        """Ask the best worker for one answer. Raises 503 `no_worker`.
+
+        The caller reads `events()` and calls `cancel()` when nobody reads any more.
+        """
+        worker = self.pick(model, projects)
+        answer = Answer(
+            secrets.token_hex(12),
+            worker.worker_id,
+            worker.name,
+            model,
+            self.limits,
+            self._stop,
+            self._ended,
+        )
+        self._answers[answer.chat_id] = answer
+        self._remember(worker.worker_id, model)
+        chat = Chat(
+            chat_id=answer.chat_id,
+            model=model,
+            messages=tuple(messages),
+            sampling=sampling,
+            raw_prompt=raw_prompt,
+        )
+        await self._ask(answer, chat)
+        return answer
+
+    async def _ask(self, answer: Answer, chat: Chat) -> None:
+        try:
+            await self.broker.send(answer.worker_id, chat)
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        except Exception as error:
+            log.warning("chat could not be sent to worker %s: %s", answer.worker_name, error)
+            self.worker_gone(answer.worker_id)
+
+    def _rank(self, worker: PromptingWorker, model: ModelRef) -> tuple[Any, ...]:
+        answering = sum(1 for a in self._answers.values() if a.worker_id == worker.worker_id)
+        return (
+            answering >= CROWDED,
+            self._distance(worker.worker_id, model),
+            worker.status != WorkerStatus.IDLE,
+            answering,
+            worker.worker_id,
+        )
+
+    def _distance(self, worker_id: int, model: ModelRef) -> int:
+        """0 when its weights are in memory as far as we know, 1 when not."""
+        return 0 if _root(model).id in self._loaded.get(worker_id, []) else 1
+
+    def _remember(self, worker_id: int, model: ModelRef) -> None:
+        root = _root(model).id
+        others = [id for id in self._loaded.get(worker_id, []) if id != root]
+        self._loaded[worker_id] = [root, *others][:REMEMBERED_MODELS]
+
+    def _stop(self, answer: Answer) -> None:
+        self._spawn(self._send_cancel(answer))
+
+    async def _send_cancel(self, answer: Answer) -> None:
+        try:
+            await self.broker.send(answer.worker_id, ChatCancel(chat_id=answer.chat_id))
+        except Exception as error:
+            log.info("worker %s could not be told to stop: %s", answer.worker_name, error)
+
+    def _ended(self, answer: Answer) -> None:
+        self._answers.pop(answer.chat_id, None)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _root(model: ModelRef) -> ModelRef:
+    return model if model.base is None else _root(model.base)
+
+
+def _keys(model: ModelRef) -> set[str]:
+    own = {file.key for file in model.files}
+    return own if model.base is None else own | _keys(model.base)
+
+
+def _no_worker(near: Sequence[PromptingWorker], able: Sequence[PromptingWorker]) -> ParsynError:
+    if able:
+        detail = "Every worker that could answer is paused or draining. Resume one under Workers."
+    elif near:
+        detail = (
+            "The connected workers only fine-tune. Set one to `both` or `prompter`, or start "
+            "another with `parsyn start`."
+        )
+    else:
+        detail = (
+            "No worker is connected to answer. Start one with `parsyn start` on a machine "
+            "(Workers → Add shows the commands), then ask again."
+        )
+    return ParsynError(ErrorCode.NO_WORKER, detail, retry_after=5)
