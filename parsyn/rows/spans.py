@@ -52,8 +52,12 @@ def _render_plain(plain: tuple[str, str], train_on: TrainOn) -> Rendered:
 
 
 def _render_chat(
-    messages: list[Message], tools: list[Tool] | None, template: ChatTemplate, train_on: TrainOn
+    messages: Sequence[Message],
+    tools: Sequence[Tool] | None,
+    template: ChatTemplate,
+    train_on: TrainOn,
 ) -> Rendered:
+    messages, tools = template.fold(messages, tools)
     if train_on == "all":
         text = template.render(messages, tools)
         return Rendered(text, [(0, len(text))])

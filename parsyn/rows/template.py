@@ -90,7 +90,7 @@ class ChatTemplate:
         add_generation_prompt: bool,
         marks: Marks | None,
     ) -> str:
-        spoken, offered = self._fold(messages, tools)
+        spoken, offered = self.fold(messages, tools)
         marks = marks or Marks()
         try:
             with self._environment.marking(marks):
@@ -112,10 +112,13 @@ class ChatTemplate:
             ) from error
         return marks.text()
 
-    def _fold(
+    def fold(
         self, messages: Sequence[Message], tools: Sequence[Tool] | None
     ) -> tuple[list[Message], Sequence[Tool] | None]:
-        """Writes tools and calls as text where the template would drop them in silence."""
+        """Writes tools and calls as text where the template would drop them in silence.
+
+        Rendering does it too; doing it once before many renderings of one row saves time.
+        """
         folded = list(messages)
         if not self._writes_calls:
             folded = [_calls_as_text(message) for message in folded]
