@@ -1,4 +1,5 @@
 import { QueryClient, useQuery, useQueryClient } from "@tanstack/react-query"
+import { useEffect, useRef } from "react"
 import { ApiProblem, get, type Query } from "./http"
 
 export interface Page<T> {
@@ -49,6 +50,24 @@ export function useOne<T>(path: string | null, query: Query = {}, options: { ref
     enabled: path !== null,
     ...options,
   })
+}
+
+/** How often running work is asked for, should the socket be away. */
+const POLL = 4000
+
+/** A piece of work from a list, kept fresh while it goes on; `onEnd` is told once it has ended. */
+export function useRunning<T extends { status: string }>(path: string, known: T, onEnd: () => void): T {
+  const isOpen = ["pending", "queued", "running"].includes(known.status)
+  const fresh = useOne<T>(isOpen ? path : null, {}, { refetchInterval: POLL }).data
+  const hasEnded = isOpen && fresh !== undefined && !["pending", "queued", "running"].includes(fresh.status)
+  const latest = useRef(onEnd)
+  useEffect(() => {
+    latest.current = onEnd
+  })
+  useEffect(() => {
+    if (hasEnded) latest.current()
+  }, [hasEnded])
+  return isOpen ? (fresh ?? known) : known
 }
 
 /** Marks everything below a path as out of date: refresh("datasets") or refresh("datasets", "3"). */

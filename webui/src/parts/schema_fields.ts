@@ -38,12 +38,12 @@ export interface FormField {
   advanced: boolean
   required: boolean
   kind: FieldKind
-  integer: boolean
   nullable: boolean
   /** Fixed words that a number may also be, e.g. "auto". */
   words: string[]
   choices: unknown[]
-  bounds: Pick<JsonSchema, "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum">
+  /** The ranges that a number may lie in; one is enough. */
+  ranges: JsonSchema[]
   fallback: unknown
 }
 
@@ -75,7 +75,6 @@ function fieldOf(name: string, property: JsonSchema, defs: Record<string, JsonSc
   const solid = options.filter((option) => option.type !== "null")
   const words = solid.flatMap(constantsOf).filter((word): word is string => typeof word === "string")
   const open = solid.filter((option) => constantsOf(option).length === 0)
-  const number = open.find((option) => option.type === "integer" || option.type === "number")
   return {
     name,
     title: property.title ?? name,
@@ -85,11 +84,10 @@ function fieldOf(name: string, property: JsonSchema, defs: Record<string, JsonSc
     advanced: property.advanced ?? false,
     required: required.includes(name),
     kind: kindOf(open, solid),
-    integer: open.every((option) => option.type !== "number"),
     nullable: solid.length < options.length,
     words,
     choices: solid.flatMap((option) => (option.type === "boolean" && solid.length > 1 ? [true, false] : constantsOf(option))),
-    bounds: number ?? {},
+    ranges: open.filter(isNumber),
     fallback: property.default,
   }
 }
@@ -100,6 +98,10 @@ function alternatives(schema: JsonSchema, defs: Record<string, JsonSchema>): Jso
   return nested ? nested.flatMap((option) => alternatives(option, defs)) : [schema]
 }
 
+function isNumber({ type }: JsonSchema): boolean {
+  return type === "integer" || type === "number"
+}
+
 function constantsOf(schema: JsonSchema): unknown[] {
   if (schema.const !== undefined) return [schema.const]
   return schema.enum ?? []
@@ -107,13 +109,13 @@ function constantsOf(schema: JsonSchema): unknown[] {
 
 function kindOf(open: JsonSchema[], solid: JsonSchema[]): FieldKind {
   const types = new Set(open.map((option) => option.type))
+  const isOnly = (...allowed: string[]) => [...types].every((type) => type !== undefined && allowed.includes(type))
   if (open.length === 0 && solid.length > 0) return "choice"
   if (types.size === 1 && types.has("boolean")) return solid.length > 1 ? "choice" : "switch"
-  if ([...types].every((type) => type === "integer" || type === "number")) return "number"
-  if (types.size === 1 && types.has("string")) return "text"
+  if (isOnly("integer", "number")) return "number"
+  if (isOnly("string")) return "text"
   const list = open.find((option) => option.type === "array")
-  const others = [...types].filter((type) => type !== "array" && type !== "string")
-  return list?.items?.type === "string" && others.length === 0 ? "lines" : "json"
+  return list?.items?.type === "string" && isOnly("array", "string", "integer", "number") ? "lines" : "json"
 }
 
 /** A value as it stands in its control. */
@@ -135,7 +137,7 @@ export function readDraft(field: FormField, draft: string): Reading {
     case "number":
       return field.words.includes(text) ? { value: text } : readNumber(field, text)
     case "lines":
-      return { value: field.words.includes(text) ? text : text.split("\n").map((line) => line.trim()).filter(Boolean) }
+      return readLines(field, text)
     case "json":
       return readJson(text)
     case "text":
@@ -150,21 +152,29 @@ function readChoice(field: FormField, text: string): Reading {
 
 function readNumber(field: FormField, text: string): Reading {
   const value = Number(text.replace(",", "."))
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = field.bounds
   if (!Number.isFinite(value)) {
     const words = field.words.join(", ")
     return { complaint: words ? { key: "form.number_or", params: { words } } : { key: "form.number" } }
   }
-  if (field.integer && !Number.isInteger(value)) return { complaint: { key: "form.integer" } }
-  if (minimum !== undefined && value < minimum) return { complaint: { key: "form.minimum", params: { bound: minimum } } }
-  if (maximum !== undefined && value > maximum) return { complaint: { key: "form.maximum", params: { bound: maximum } } }
-  if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) {
-    return { complaint: { key: "form.above", params: { bound: exclusiveMinimum } } }
-  }
-  if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) {
-    return { complaint: { key: "form.below", params: { bound: exclusiveMaximum } } }
-  }
-  return { value }
+  const complaints = field.ranges.map((range) => outside(range, value))
+  return complaints.includes(null) || complaints.length === 0 ? { value } : { complaint: complaints[0]! }
+}
+
+function outside(range: JsonSchema, value: number): Complaint | null {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = range
+  if (range.type === "integer" && !Number.isInteger(value)) return { key: "form.integer" }
+  if (minimum !== undefined && value < minimum) return { key: "form.minimum", params: { bound: minimum } }
+  if (maximum !== undefined && value > maximum) return { key: "form.maximum", params: { bound: maximum } }
+  if (exclusiveMinimum !== undefined && value <= exclusiveMinimum) return { key: "form.above", params: { bound: exclusiveMinimum } }
+  if (exclusiveMaximum !== undefined && value >= exclusiveMaximum) return { key: "form.below", params: { bound: exclusiveMaximum } }
+  return null
+}
+
+/** One entry a line; a field that may also be a fixed word or a number takes that on a line of its own. */
+function readLines(field: FormField, text: string): Reading {
+  if (field.words.includes(text)) return { value: text }
+  if (field.ranges.length > 0 && Number.isFinite(Number(text))) return readNumber(field, text)
+  return { value: text.split("\n").map((line) => line.trim()).filter(Boolean) }
 }
 
 function readJson(text: string): Reading {

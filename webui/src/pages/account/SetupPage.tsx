@@ -1,0 +1,70 @@
+import { useMutation } from "@tanstack/react-query"
+import { useState, type FormEvent } from "react"
+import { useNavigate, useSearchParams } from "react-router"
+import { ApiProblem } from "~/api/http"
+import { setUp, useSystem } from "~/api/session"
+import { useWords } from "~/i18n"
+import { Button, ButtonLink } from "~/parts/Button"
+import { ErrorNote } from "~/parts/ErrorNote"
+import { Field, Input } from "~/parts/Field"
+import { Gate } from "./Gate"
+
+const FIELDS = ["email", "name", "password"]
+
+export default function SetupPage() {
+  const { t } = useWords()
+  const navigate = useNavigate()
+  const [params] = useSearchParams()
+  const token = params.get("token") ?? ""
+  const system = useSystem().data
+  const [form, setForm] = useState({ name: "", email: "", password: "" })
+  const create = useMutation({
+    mutationFn: () => setUp({ token, ...form }),
+    onSuccess: () => navigate("/", { replace: true }),
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    create.mutate()
+  }
+  const problem = (name: string) => (create.error instanceof ApiProblem ? create.error.at(name) : undefined)
+  const set = (name: keyof typeof form) => (event: { target: { value: string } }) => setForm({ ...form, [name]: event.target.value })
+  if (system && !system.needs_setup) {
+    return (
+      <Gate title={t("setup.done_title")} text={t("setup.done_text")}>
+        <ButtonLink look="main" to="/login" className="mt-4 w-full">
+          {t("login.title")}
+        </ButtonLink>
+      </Gate>
+    )
+  }
+  if (!token) return <Gate title={t("setup.title")} text={t("setup.find_link")}>{null}</Gate>
+  return (
+    <Gate title={t("setup.title")} text={t("setup.text")}>
+      <form onSubmit={submit} className="mt-4 space-y-4">
+        <Field label={t("account.name")} error={problem("name")}>
+          {(control) => <Input {...control} autoComplete="name" required autoFocus value={form.name} onChange={set("name")} />}
+        </Field>
+        <Field label={t("account.email")} error={problem("email")}>
+          {(control) => <Input {...control} type="email" autoComplete="username" required value={form.email} onChange={set("email")} />}
+        </Field>
+        <Field label={t("account.password")} hint={t("account.password_hint")} error={problem("password")}>
+          {(control) => (
+            <Input
+              {...control}
+              type="password"
+              autoComplete="new-password"
+              minLength={8}
+              required
+              value={form.password}
+              onChange={set("password")}
+            />
+          )}
+        </Field>
+        <ErrorNote error={create.error} except={(loc) => FIELDS.includes(loc)} />
+        <Button look="main" type="submit" busy={create.isPending} className="w-full">
+          {t("setup.create")}
+        </Button>
+      </form>
+    </Gate>
+  )
+}

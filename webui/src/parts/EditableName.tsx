@@ -1,0 +1,58 @@
+import { Pencil } from "lucide-react"
+import { useState, type FormEvent } from "react"
+import { useWords } from "~/i18n"
+import { Button, IconButton } from "./Button"
+import { ErrorNote } from "./ErrorNote"
+import { Input } from "./Field"
+
+/** A name that is edited where it stands. */
+export function EditableName({ name, onRename }: { name: string; onRename: (name: string) => Promise<unknown> }) {
+  const { t } = useWords()
+  const [draft, setDraft] = useState<string | null>(null)
+  const [error, setError] = useState<unknown>(null)
+  const save = async (event: FormEvent) => {
+    event.preventDefault()
+    try {
+      if (draft && draft.trim() !== name) await onRename(draft.trim())
+      setDraft(null)
+      setError(null)
+    } catch (problem) {
+      setError(problem)
+    }
+  }
+  if (draft === null) {
+    return (
+      <span className="group/name flex min-w-0 items-center gap-1">
+        <h1 className="min-w-0 text-xl font-semibold break-words">{name}</h1>
+        <IconButton
+          label={t("common.rename")}
+          onClick={() => setDraft(name)}
+          className="!size-7 opacity-0 group-hover/name:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
+        >
+          <Pencil size={15} aria-hidden />
+        </IconButton>
+      </span>
+    )
+  }
+  return (
+    <form onSubmit={(event) => void save(event)} className="flex min-w-0 flex-wrap items-center gap-2">
+      <Input
+        autoFocus
+        aria-label={t("common.name")}
+        className="!w-72 max-w-full"
+        maxLength={200}
+        required
+        value={draft}
+        onChange={(event) => setDraft(event.target.value)}
+        onKeyDown={(event) => event.key === "Escape" && setDraft(null)}
+      />
+      <Button look="main" type="submit">
+        {t("common.save")}
+      </Button>
+      <Button look="quiet" onClick={() => setDraft(null)}>
+        {t("common.cancel")}
+      </Button>
+      <ErrorNote error={error} />
+    </form>
+  )
+}
