@@ -111,7 +111,8 @@ class EmbeddedValkey:
         self.url = f"unix://{self.socket}"
         command = [
             str(_valkey_binary()), "--port", "0", "--unixsocket", str(self.socket),
-            "--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--dir", str(self.folder),
+            "--unixsocketperm", "700", "--save", "", "--appendonly", "no",
+            "--dir", str(self.folder),
         ]  # fmt: skip
         self.child = Child("valkey", command, os.environ, log_path)
 

@@ -90,7 +90,7 @@ def emit(value: Any, as_json: bool, text: str) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run, and turn every expected error into one line and an exit code: 1 failed, 2 wrong usage."""
+    """Run; an expected error is one line and an exit code (1 failed, 2 wrong usage)."""
     try:
         code = cli.main(args=arguments, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

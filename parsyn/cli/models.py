@@ -42,7 +42,7 @@ def import_folder(
 
 def _user(email: str | None) -> User:
     query = User.email == email.lower() if email else User.role == Role.OWNER
-    found = User.get_or_none(query)
+    found: User | None = User.get_or_none(query)
     if found is None:
         raise ParsynError(
             ErrorCode.NOT_FOUND,
