@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import queue
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +22,16 @@ from parsyn.wire.events import EventType
 
 log = logging.getLogger(__name__)
 CHANNEL = "parsyn:events"
+WAITING_LIMIT = 10_000
 Listener = Callable[[str, str, dict[str, Any]], None]
 
 
 class Bus:
-    """`publish` may be called from any thread. `listen` runs on the event loop of a hub process."""
+    """`publish` may be called from any thread. `listen` runs on the event loop of a hub process.
+
+    A process that listens hands its events to a thread of its own, so that neither its event loop
+    nor its database writer ever waits for Redis.
+    """
 
     def __init__(self, redis_url: str) -> None:
         self.redis_url = redis_url
@@ -32,24 +39,50 @@ class Bus:
         self._redis = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=1)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Listener | None = None
+        self._waiting: queue.Queue[str | None] = queue.Queue(WAITING_LIMIT)
+        self._sender: threading.Thread | None = None
 
     def publish(self, type: EventType | str, topic: str, data: dict[str, Any]) -> None:
         """Tell everyone. Never raises: what the event says is in the database anyway."""
-        if self._loop is not None and self._listener is not None:
+        if self._loop is not None and self._listener is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._listener, str(type), topic, data)
         body = json.dumps(
             {"origin": self.origin, "type": str(type), "topic": topic, "data": data},
             separators=(",", ":"),
         )
+        if self._sender is None:
+            self._send([body])
+            return
         try:
-            self._redis.publish(CHANNEL, body)
+            self._waiting.put_nowait(body)
+        except queue.Full:
+            log.warning("Redis is too slow; an event of %s was not passed on", topic)
+
+    def _send(self, bodies: list[str]) -> None:
+        try:
+            with self._redis.pipeline(transaction=False) as pipeline:
+                for body in bodies:
+                    pipeline.publish(CHANNEL, body)
+                pipeline.execute()
         except redis.RedisError as error:
-            log.warning("Redis did not take an event of %s: %s", topic, error)
+            log.warning("Redis did not take %d events: %s", len(bodies), error)
+
+    def _send_waiting(self) -> None:
+        while True:
+            bodies = [self._waiting.get()]
+            while len(bodies) < 100 and not self._waiting.empty():
+                bodies.append(self._waiting.get())
+            self._send([body for body in bodies if body is not None])
+            if None in bodies:
+                return
 
     async def listen(self, listener: Listener) -> None:
         """Call `listener(type, topic, data)` for every event, for ever; reconnects by itself."""
         self._loop = asyncio.get_running_loop()
         self._listener = listener
+        if self._sender is None:
+            self._sender = threading.Thread(target=self._send_waiting, name="bus", daemon=True)
+            self._sender.start()
         while True:
             try:
                 await self._receive(listener)
@@ -76,4 +109,8 @@ class Bus:
     def close(self) -> None:
         self._loop = None
         self._listener = None
+        if self._sender is not None:
+            self._waiting.put(None)
+            self._sender.join(timeout=5)
+            self._sender = None
         self._redis.close()

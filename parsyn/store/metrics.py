@@ -57,6 +57,16 @@ INSERTS = {
     ),
 }
 Row = tuple[Any, ...]
+SEQ_BITS, N_BITS = 28, 12
+
+
+def log_id(attempt: int, seq: int, n: int) -> int:
+    """The id of line `n` of message `seq`: grows with the order of writing, below 2**53."""
+    return (attempt << (SEQ_BITS + N_BITS)) | (seq << N_BITS) | n
+
+
+def _log_key(id: int) -> tuple[int, int, int]:
+    return id >> (SEQ_BITS + N_BITS), (id >> N_BITS) & (2**SEQ_BITS - 1), id & (2**N_BITS - 1)
 
 
 class MetricsStore:
@@ -182,12 +192,13 @@ class MetricsStore:
         return found
 
     def logs(self, job_id: int, since: int = 0, limit: int = 1000) -> list[Row]:
-        """(at, level, text, attempt) of log lines in order, after skipping `since` of them."""
-        return self._query(
-            "SELECT at, level, text, attempt FROM log_lines WHERE job_id = ?"
-            " ORDER BY attempt, seq, n LIMIT ? OFFSET ?",
-            [job_id, limit, since],
+        """(id, at, level, text, attempt) of the log lines whose id is above `since`, in order."""
+        rows = self._query(
+            "SELECT attempt, seq, n, at, level, text FROM log_lines WHERE job_id = ?"
+            " AND (attempt, seq, n) > (?, ?, ?) ORDER BY attempt, seq, n LIMIT ?",
+            [job_id, *_log_key(since), limit],
         )
+        return [(log_id(a, seq, n), at, level, text, a) for a, seq, n, at, level, text in rows]
 
     def samples(self, job_id: int) -> list[Row]:
         """(step, at, JSON body) in order."""

@@ -26,7 +26,10 @@ class MasterKey(Owned):
 
 
 class Worker(Owned):
-    """`status` is what the hub believes; a running task makes an idle one training or busy."""
+    """`status` is what the hub believes; a running task makes an idle one training or busy.
+
+    `connection` names the live socket as `<hub process>:<n>`; null when there is none.
+    """
 
     name = peewee.CharField()
     kind = peewee.CharField(default="user")
@@ -39,7 +42,9 @@ class Worker(Owned):
     benchmark = Json(null=True)
     metrics = Json(null=True)
     max_batch_size = peewee.IntegerField(default=32)
+    trust_remote_code = peewee.BooleanField(default=False)
     version = peewee.CharField(null=True)
+    connection = peewee.CharField(null=True)
     last_seen_at = peewee.DoubleField(null=True)
     paused = peewee.BooleanField(default=False)
     draining = peewee.BooleanField(default=False)

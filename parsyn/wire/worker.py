@@ -66,6 +66,9 @@ class Hardware(Frozen):
 
 
 class Hello(Frozen):
+    """`instance` is random and one for each start of an agent: with it the hub tells an agent that
+    comes back (its old socket is dropped) from a second one with the same key (it is refused)."""
+
     type: Literal["hello"] = "hello"
     protocol: int = PROTOCOL
     version: str
@@ -76,6 +79,7 @@ class Hello(Frozen):
     hardware: Hardware = Hardware()
     trust_remote_code: bool = False
     running: tuple[TaskKey, ...] = ()
+    instance: str | None = None
 
 
 class Heartbeat(Frozen):
