@@ -13,6 +13,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -110,7 +111,8 @@ class Bus:
         self._loop = None
         self._listener = None
         if self._sender is not None:
-            self._waiting.put(None)
+            with suppress(queue.Full):
+                self._waiting.put_nowait(None)
             self._sender.join(timeout=5)
             self._sender = None
         self._redis.close()

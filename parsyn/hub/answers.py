@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.wire.api.chat import PhaseEvent
@@ -51,16 +51,65 @@ class End:
     """
 
     finish_reason: str
-    usage: Usage = Usage()
-    timings: Timings = Timings()
+    usage: Usage = field(default_factory=Usage)
+    timings: Timings = field(default_factory=Timings)
     error: ParsynError | None = None
 
 
 AnswerEvent = PhaseEvent | Piece | End
 
 
+@dataclass(frozen=True)
+class Place:
+    """How far a reader is."""
+
+    phase: PhaseEvent | None = None
+    pieces: int = 0
+
+
+class Reader:
+    """Reads one or several answers in the order in which things come."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = answers
+        self._places = [Place() for _ in answers]
+        self._open = list(range(len(answers)))
+        self._woken = asyncio.Event()
+        for answer in answers:
+            answer.listen(self._woken)
+
+    @property
+    def at_end(self) -> bool:
+        """True once every answer's End was read."""
+        return not self._open
+
+    async def next(self, timeout: float) -> tuple[int, AnswerEvent] | None:
+        """(which answer, what), or None when nothing came for `timeout` seconds."""
+        while True:
+            self._woken.clear()
+            found = self._take()
+            if found is not None:
+                return found
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._woken.wait()
+            except TimeoutError:
+                return None
+
+    def _take(self) -> tuple[int, AnswerEvent] | None:
+        for index in self._open:
+            event, self._places[index] = self._answers[index].after(self._places[index])
+            if event is not None:
+                # The next turn begins with the others, so that none has to wait for one.
+                self._open.remove(index)
+                if not isinstance(event, End):
+                    self._open.append(index)
+                return index, event
+        return None
+
+
 class Answer:
-    """Lives on the event loop. Text is kept whole, so readers may come late and be slow."""
+    """Lives on the event loop. Text is kept whole, so that readers may come late and be slow."""
 
     def __init__(
         self,
@@ -85,34 +134,32 @@ class Answer:
         self._pieces: list[str] = []
         self._characters = 0
         self._phase = PhaseEvent(phase="waiting", worker_name=worker_name)
-        self._changed = asyncio.Event()
+        self._listeners: list[asyncio.Event] = []
         self._loop = asyncio.get_running_loop()
         self._started = self._heard = self._read = self._loop.time()
         self._timer = self._loop.call_later(self._due(), self._watch)
+
+    def listen(self, listener: asyncio.Event) -> None:
+        """Set `listener` whenever something comes."""
+        self._listeners.append(listener)
+
+    def after(self, place: Place) -> tuple[AnswerEvent | None, Place]:
+        """What a reader at `place` gets next (None: nothing yet), and its new place.
+
+        Pieces that wait are handed over as one.
+        """
+        self._read = self._loop.time()
+        if place.phase is not self._phase:
+            return self._phase, replace(place, phase=self._phase)
+        if place.pieces < len(self._pieces):
+            waiting = self._pieces[place.pieces :]
+            return Piece("".join(waiting)), replace(place, pieces=len(self._pieces))
+        return self.end, place
 
     @property
     def text(self) -> str:
         """Everything that came so far."""
         return "".join(self._pieces)
-
-    async def events(self) -> AsyncIterator[AnswerEvent]:
-        """Phases, pieces and at last the End; pieces that wait are handed over as one."""
-        taken, shown = 0, None
-        while True:
-            changed = self._changed
-            self._read = self._loop.time()
-            if self._phase is not shown:
-                shown = self._phase
-                yield shown
-            elif taken < len(self._pieces):
-                waiting = self._pieces[taken:]
-                taken = len(self._pieces)
-                yield Piece("".join(waiting))
-            elif self.end is not None:
-                yield self.end
-                return
-            else:
-                await changed.wait()
 
     def take(self, message: Token | ChatDone) -> None:
         """What the worker sent."""
@@ -126,12 +173,13 @@ class Answer:
 
     def _take_token(self, token: Token) -> None:
         if token.phase is not None:
-            self._phase = PhaseEvent(
+            phase = PhaseEvent(
                 phase=token.phase,
                 done=token.done,
                 total=token.total,
                 worker_name=self.worker_name,
             )
+            self._phase = self._phase if phase == self._phase else phase
         if token.text:
             self._pieces.append(token.text)
             self._characters += len(token.text)
@@ -166,8 +214,8 @@ class Answer:
             self._notify()
 
     def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        for listener in self._listeners:
+            listener.set()
 
     def _due(self) -> float:
         """Seconds until the nearest limit is reached, if nothing comes until then."""

@@ -10,6 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+import peewee
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException
 
@@ -80,6 +81,8 @@ def create_app(context: Context) -> Quart:
     app.after_request(_headers)
     app.register_error_handler(ParsynError, _problem)
     app.register_error_handler(HTTPException, _http_problem)
+    for too_large in (OverflowError, peewee.DataError):
+        app.register_error_handler(too_large, _out_of_range)
     app.register_error_handler(Exception, _internal)
     for name in ROUTES:
         _mount(app, hub, importlib.import_module(f"parsyn.hub.{name}").api)
@@ -124,6 +127,13 @@ async def _http_problem(error: HTTPException) -> Response:
         ErrorCode.TOO_LARGE: "The body is too large; upload files in parts.",
     }.get(code, error.description or "The request cannot be understood.")
     return problem_response(ParsynError(code, detail))
+
+
+async def _out_of_range(error: Exception) -> Response:
+    """An id or count in a body that no column of a database can hold."""
+    return problem_response(
+        ParsynError(ErrorCode.VALIDATION_FAILED, "A number in the request is out of range.")
+    )
 
 
 async def _internal(error: Exception) -> Response:

@@ -78,8 +78,8 @@ class ChatRouter:
         for answer in [a for a in self._answers.values() if a.worker_id == worker_id]:
             answer.fail(
                 FailureReason.WORKER_LOST,
-                f"The worker {answer.worker_name} went away in the middle of the answer. "
-                "What it wrote so far is kept; ask again.",
+                f"The worker {answer.worker_name} went away in the middle of the answer; "
+                "ask again.",
             )
 
     def may_fetch(self, worker_id: int, chat_id: str, key: str) -> bool:
@@ -110,7 +110,7 @@ class ChatRouter:
     ) -> Answer:
         """Ask the best worker for one answer. Raises 503 `no_worker`.
 
-        The caller reads `events()` and calls `cancel()` when nobody reads any more.
+        The caller reads it with a `Reader` and calls `cancel()` when nobody reads any more.
         """
         worker = self.pick(model, projects)
         answer = Answer(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from quart import Blueprint, Response, current_app, g, request
 
-from parsyn.errors import ErrorCode, FieldError, ParsynError
+from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid, not_found
 from parsyn.wire.states import Role, Scope
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from parsyn.services.principal import Principal
 
 Handler = Callable[..., Awaitable[Any]]
+LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ def _view(handler: Handler, declared: Endpoint) -> Callable[..., Awaitable[Respo
 
     @functools.wraps(handler)
     async def view(**values: Any) -> Response:
+        _refuse_impossible_ids(values)
         if declared.body is not None:
             values["body"] = await parse_body(declared.body)
         if declared.idempotent and request.headers.get("Idempotency-Key"):
@@ -147,13 +149,46 @@ async def parse_body(model: type[BaseModel]) -> BaseModel:
             f"Send JSON with Content-Type: application/json, not {request.mimetype}.",
         )
     try:
-        given = json.loads(raw) if raw else {}
+        given = json.loads(raw, parse_constant=_refuse_constant) if raw else {}
+        refuse_unstorable(given)
     except (ValueError, RecursionError) as error:
         raise ParsynError(ErrorCode.MALFORMED, f"The body is not valid JSON: {error}.") from None
     try:
         return model.model_validate(given)
     except ValidationError as error:
         raise validation_problem(error) from None
+
+
+def _refuse_impossible_ids(values: dict[str, Any]) -> None:
+    """An id beyond what a database can hold is the id of nothing."""
+    if any(isinstance(value, int) and value > LARGEST_ID for value in values.values()):
+        raise not_found("thing")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def refuse_unstorable(value: Any, loc: tuple[str | int, ...] = ()) -> None:
+    """Raise 422 where a text holds what no database takes: NUL, or half of a character."""
+    if isinstance(value, str):
+        if "\0" in value or _has_half_character(value):
+            raise invalid(loc or ("body",), "The text holds a character that cannot be stored.")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            refuse_unstorable(key, loc)
+            refuse_unstorable(inner, (*loc, key))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            refuse_unstorable(inner, (*loc, place))
+
+
+def _has_half_character(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def validation_problem(error: ValidationError) -> ParsynError:

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 
-from parsyn.rows.json_values import Values, parse_object
+from parsyn.rows.json_values import Values, check_object, parse_object, scan_object
 from parsyn.rows.lines import numbered_lines
 from parsyn.rows.problems import BadRow, Limits, ProblemCode, UnusableFile
 
@@ -62,16 +62,18 @@ def read_json(stream: io.BufferedReader, limits: Limits) -> Iterator[Numbered]:
             continue
         row += 1
         line = buffer.line
-        element = buffer.take_element(row)
-        yield row, line, _parse_element(element, limits)
+        element, value = buffer.take_element(row)
+        yield row, line, _parse_element(element, value, limits)
     if is_array:
         raise _cut_off(row, buffer.line)
 
 
-def _parse_element(element: str, limits: Limits) -> Values | BadRow:
+def _parse_element(element: str, value: Values | None, limits: Limits) -> Values | BadRow:
     if len(element) > limits.row_bytes:
         return row_too_large(limits.row_bytes)
     try:
+        if value is not None:
+            return check_object(value, element, limits.depth)
         return parse_object(element, limits.depth)
     except BadRow as bad:
         return bad
@@ -124,14 +126,19 @@ class _Buffer:
         self.line += self._text.count("\n", self._at, self._at + count)
         self._at += count
 
-    def take_element(self, row: int) -> str:
-        """The text of the element that starts here, told by its brackets, valid or not."""
-        end = self._element_end(row)
+    def take_element(self, row: int) -> tuple[str, Values | None]:
+        """The text of the element that starts here, and its value when that is known already."""
+        value = None
+        if scanned := scan_object(self._text, self._at):
+            value, end = scanned
+        else:
+            end = self._element_end(row)
         element = self._text[self._at : end]
         self.advance(end - self._at)
-        return element
+        return element, value
 
     def _element_end(self, row: int) -> int:
+        """By its brackets, so that a broken element does not take the next ones with it."""
         if self._text[self._at] not in '{["':
             return self._scalar_end(row)
         depth, at = 0, self._at

@@ -37,6 +37,23 @@ def parse_object(text: str, depth: int) -> Values:
     return value
 
 
+def scan_object(text: str, at: int) -> tuple[Values, int] | None:
+    """The JSON object that starts at `at` and where it ends; None for anything that is not one."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (BadRow, RecursionError, ValueError):
+        return None
+    return (value, end) if isinstance(value, dict) else None
+
+
+def check_object(value: Values, text: str, depth: int) -> Values:
+    """What `parse_object` does after parsing."""
+    if not text.isascii():
+        refuse_wrong_bytes(text)
+    check_values(value, text, depth)
+    return value
+
+
 def loads(text: str) -> Any:
     """JSON text inside a value, held to the same rules as a row. Raises `ValueError`."""
     try:

@@ -42,7 +42,9 @@ def create_setup_token() -> str:
     return token
 
 
-def set_up(token: str, email: str, name: str, password: str) -> User:
+def set_up(
+    token: str, email: str, name: str, password: str, password_hash: str | None = None
+) -> User:
     """Create the owner with a set-up token. Raises 403 for a bad token, 409 when set up already."""
     if not needs_setup():
         raise ParsynError(ErrorCode.INVALID_STATE, "This hub is set up already; log in instead.")
@@ -54,55 +56,63 @@ def set_up(token: str, email: str, name: str, password: str) -> User:
             "or run `parsyn admin create`.",
         )
     SetupToken.update(used_at=now()).where(SetupToken.id == row.id).execute()
-    return create_user(email, name, password, Role.OWNER)
+    return create_user(email, name, password, Role.OWNER, password_hash)
 
 
-def create_user(email: str, name: str, password: str, role: Role = Role.USER) -> User:
+def hash_password(password: str) -> str:
+    """argon2id; takes a tenth of a second, so do it outside a transaction."""
+    return hasher.hash(password)
+
+
+def create_user(
+    email: str, name: str, password: str, role: Role = Role.USER, password_hash: str | None = None
+) -> User:
     """A user with a personal project. Raises 422 when the address is taken."""
     email = email.strip().lower()
     if User.select().where(User.email == email).exists():
         raise invalid(["email"], "There is an account with this address already.")
-    user = User.create(email=email, name=name, password_hash=hasher.hash(password), role=role)
+    user = User.create(
+        email=email, name=name, password_hash=password_hash or hash_password(password), role=role
+    )
     project = Project.create(name=name, owner=user)
     ProjectMember.create(project=project, user=user, role=ProjectRole.ADMIN)
     return user
 
 
-def log_in(email: str, password: str, attempts: int) -> User:
-    """The user whose password this is. Raises 401, and 429 after too many failures."""
+def begin_log_in(email: str, attempts: int) -> None:
+    """Count an attempt before the password is looked at, so that parallel guesses count too.
+
+    Commit it before `check_password`. Raises 429 after `attempts` failures in a quarter of an hour.
+    """
     email = email.strip().lower()
     since = now() - LOGIN_WINDOW_SECONDS
-    failures = LoginFailure.select().where(
-        (LoginFailure.email == email) & (LoginFailure.created_at > since)
-    )
+    LoginFailure.delete().where(LoginFailure.created_at < since).execute()
+    failures = LoginFailure.select().where(LoginFailure.email == email)
     if failures.count() >= attempts:
         raise ParsynError(
             ErrorCode.RATE_LIMITED,
             "Too many failed logins for this account; wait a quarter of an hour.",
             retry_after=LOGIN_WINDOW_SECONDS,
         )
-    user = User.get_or_none(User.email == email)
+    LoginFailure.create(email=email)
+
+
+def check_password(email: str, password: str) -> int:
+    """The id of the user whose password this is. Slow, so outside a transaction. Raises 401."""
+    user = User.get_or_none(User.email == email.strip().lower())
     if not _verify(user.password_hash if user else NOBODY, password) or user is None:
-        raise WrongPassword(email)
+        raise ParsynError(ErrorCode.UNAUTHENTICATED, "The address or the password is wrong.")
     if user.disabled:
         raise ParsynError(ErrorCode.UNAUTHENTICATED, "This account is disabled; ask an admin.")
-    LoginFailure.delete().where(LoginFailure.email == email).execute()
-    User.update(last_login_at=now()).where(User.id == user.id).execute()
+    return int(user.id)
+
+
+def finish_log_in(user_id: int) -> User:
+    """Forget the account's failures and note the login, once the password was right."""
+    user = User.get_by_id(user_id)
+    LoginFailure.delete().where(LoginFailure.email == user.email).execute()
+    User.update(last_login_at=now()).where(User.id == user_id).execute()
     return user
-
-
-class WrongPassword(ParsynError):
-    """Raised out of the transaction; the caller then records the failure in one of its own."""
-
-    def __init__(self, email: str) -> None:
-        super().__init__(ErrorCode.UNAUTHENTICATED, "The address or the password is wrong.")
-        self.email = email
-
-
-def record_failure(email: str) -> None:
-    """Count a failed login, and forget old ones."""
-    LoginFailure.delete().where(LoginFailure.created_at < now() - LOGIN_WINDOW_SECONDS).execute()
-    LoginFailure.create(email=email)
 
 
 def _verify(password_hash: str, password: str) -> bool:
@@ -211,21 +221,26 @@ def me(who: Principal) -> dict[str, Any]:
     return {**user.__data__, "projects": projects, "project_id": personal}
 
 
-def change_me(who: Principal, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change name, language, theme or password. Raises 422 when `current_password` is wrong."""
+def new_password_hash(who: Principal, current: str | None, new: str) -> str:
+    """The hash to store. Slow, so outside a transaction. Raises 422 when `current` is wrong."""
+    if who.session_id is None:
+        raise ParsynError(ErrorCode.FORBIDDEN, "Log in to change the password; a key cannot.")
     user = User.get_by_id(who.user_id)
-    new = changes.pop("new_password", None)
-    current = changes.pop("current_password", None)
-    if new is not None:
-        if current is None or not _verify(user.password_hash, current):
-            raise invalid(["current_password"], "The current password is wrong.")
-        changes["password_hash"] = hasher.hash(new)
+    if current is None or not _verify(user.password_hash, current):
+        raise invalid(["current_password"], "The current password is wrong.")
+    return hash_password(new)
+
+
+def change_me(
+    who: Principal, changes: dict[str, Any], password_hash: str | None = None
+) -> dict[str, Any]:
+    """Change name, language, theme, and with a hash from `new_password_hash` the password."""
+    if password_hash is not None:
+        changes = {**changes, "password_hash": password_hash}
         # Whoever knew the old password is logged out.
-        Session.delete().where(
-            (Session.user == user) & (Session.id != (who.session_id or 0))
-        ).execute()
+        end_other_sessions(who)
     if changes:
-        User.update(**changes).where(User.id == user.id).execute()
+        User.update(**changes).where(User.id == who.user_id).execute()
     return me(who)
 
 
@@ -246,3 +261,10 @@ def end_session(who: Principal, session_id: int) -> None:
     )
     if not ended:
         raise not_found("session")
+
+
+def end_other_sessions(who: Principal) -> None:
+    """Log out every session of this user but the one that asks."""
+    Session.delete().where(
+        (Session.user == who.user_id) & (Session.id != (who.session_id or 0))
+    ).execute()

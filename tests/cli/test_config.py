@@ -51,7 +51,7 @@ def test_a_bad_file_is_one_line(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_an_unknown_variable_is_named_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ParsynError, match="PARSYN_HUB_PROT. Did you mean PARSYN_HUB_PORT"):
+    with pytest.raises(ParsynError, match=r"PARSYN_HUB_PROT\. Did you mean PARSYN_HUB_PORT"):
         load(tmp_path, PARSYN_HUB_PROT="1")
 
 

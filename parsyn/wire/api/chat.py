@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from parsyn.wire.api.base import In, Name, Out, Time
 from parsyn.wire.worker import Timings, Usage
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("The text holds a NUL character; remove it.")
+    return text
+
+
+Prose = Annotated[
+    str,
+    StringConstraints(strip_whitespace=False, max_length=1_000_000),
+    AfterValidator(_storable),
+]
+"""What a person or a model wrote: white space counts, NUL cannot be stored."""
+StopText = Annotated[str, StringConstraints(strip_whitespace=False, min_length=1, max_length=200)]
 
 
 class SamplingIn(In):
@@ -17,14 +32,14 @@ class SamplingIn(In):
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = Field(default=None, ge=0, le=1000)
     max_tokens: int | None = Field(default=None, ge=1, le=32768)
-    stop: list[str] | None = Field(default=None, max_length=8)
-    seed: int | None = None
+    stop: list[StopText] | None = Field(default=None, max_length=8)
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
 
 class ConversationIn(In):
     model_id: int
     title: Name | None = None
-    system_prompt: str | None = Field(default=None, max_length=100_000)
+    system_prompt: Prose | None = Field(default=None, max_length=100_000)
     params: SamplingIn = SamplingIn()
     project_id: int | None = None
 
@@ -32,14 +47,14 @@ class ConversationIn(In):
 class ConversationPatch(In):
     model_id: int | None = None
     title: Name | None = None
-    system_prompt: str | None = Field(default=None, max_length=100_000)
+    system_prompt: Prose | None = Field(default=None, max_length=100_000)
     params: SamplingIn | None = None
 
 
 class MessageIn(In):
     """With `regenerate` the last answer is replaced and `content` is left out."""
 
-    content: str | None = Field(default=None, max_length=1_000_000)
+    content: Prose | None = None
     params: SamplingIn = SamplingIn()
     regenerate: bool = False
 
@@ -97,7 +112,14 @@ class DoneEvent(Out):
     worker_name: str | None = None
 
 
+class ChatTurn(In):
+    role: Literal["system", "user", "assistant"]
+    content: Prose
+
+
 class CompareIn(In):
+    """Both models get the same messages; the events of the answer carry `side`, "a" or "b"."""
+
     model_ids: list[int] = Field(min_length=2, max_length=2)
-    messages: list[dict[str, Any]] = Field(min_length=1)
+    messages: list[ChatTurn] = Field(min_length=1, max_length=1000)
     params: SamplingIn = SamplingIn()
