@@ -56,6 +56,8 @@ class Database:
             max_connections=READERS + 16,
             pragmas=SQLITE_PRAGMAS,
             lock_type="IMMEDIATE",
+            # The pool hands a connection to one thread after another, never to two at once.
+            check_same_thread=False,
             autoconnect=False,
         )
 
