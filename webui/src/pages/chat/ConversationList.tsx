@@ -1,0 +1,68 @@
+import { Trash2 } from "lucide-react"
+import { NavLink, useNavigate } from "react-router"
+import { useState } from "react"
+import { remove } from "~/api/http"
+import { useList, useRefresh } from "~/api/queries"
+import type { ConversationOut } from "~/api/types.gen"
+import { useWords } from "~/i18n"
+import { IconButton } from "~/parts/Button"
+import { Confirm } from "~/parts/Confirm"
+import { Loaded } from "~/parts/Page"
+import { Ago } from "~/parts/Values"
+
+export function ConversationList({ current }: { current: number | null }) {
+  const { t } = useWords()
+  const navigate = useNavigate()
+  const refresh = useRefresh()
+  const conversations = useList<ConversationOut>("/conversations")
+  const [doomed, setDoomed] = useState<ConversationOut | null>(null)
+  return (
+    <nav aria-label={t("chat.conversations")} className="h-full overflow-y-auto p-2">
+      <Loaded query={conversations} rows={5}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p className="p-4 text-center text-sm text-muted">{t("chat.no_conversations")}</p>
+          ) : (
+            <ul className="space-y-0.5">
+              {[...items]
+                .sort((a, b) => b.updated_at.localeCompare(a.updated_at))
+                .map((one) => (
+                  <li key={one.id} className="group/row relative">
+                    <NavLink
+                      to={`/chat/${one.id}`}
+                      className="block rounded-[7px] py-1.5 pr-9 pl-2.5 text-sm hover:bg-hover aria-[current=page]:bg-accent-soft"
+                    >
+                      <span className="block truncate">{one.title}</span>
+                      <span className="text-xs text-muted">
+                        <Ago time={one.updated_at} />
+                      </span>
+                    </NavLink>
+                    <IconButton
+                      label={t("chat.delete", { title: one.title })}
+                      onClick={() => setDoomed(one)}
+                      className="absolute top-1.5 right-1 !size-8 opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100"
+                    >
+                      <Trash2 size={15} aria-hidden />
+                    </IconButton>
+                  </li>
+                ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <Confirm
+        open={doomed !== null}
+        onClose={() => setDoomed(null)}
+        title={t("chat.delete_one", { title: doomed?.title ?? "" })}
+        action={t("common.delete")}
+        onConfirm={async () => {
+          await remove(`/conversations/${doomed?.id ?? 0}`)
+          if (doomed?.id === current) await navigate("/chat", { replace: true })
+          refresh("conversations", "list")
+        }}
+      >
+        {t("chat.delete_text")}
+      </Confirm>
+    </nav>
+  )
+}
