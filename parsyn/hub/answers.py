@@ -83,15 +83,15 @@ class Reader:
         """True once every answer's End was read."""
         return not self._open
 
-    async def next(self, timeout: float) -> tuple[int, AnswerEvent] | None:
-        """(which answer, what), or None when nothing came for `timeout` seconds."""
+    async def next(self, seconds: float) -> tuple[int, AnswerEvent] | None:
+        """(which answer, what), or None when nothing came for so long."""
         while True:
             self._woken.clear()
             found = self._take()
             if found is not None:
                 return found
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(seconds):
                     await self._woken.wait()
             except TimeoutError:
                 return None
@@ -127,7 +127,7 @@ class Answer:
         self.model = model
         self.end: End | None = None
         self.cancelled = False
-        self.finished = asyncio.Event()
+        self._finished = asyncio.Event()
         self._limits = limits
         self._stop_worker = stop_worker
         self._ended = ended
@@ -160,6 +160,12 @@ class Answer:
     def text(self) -> str:
         """Everything that came so far."""
         return "".join(self._pieces)
+
+    async def ended(self) -> End:
+        """Wait for the End; whoever waits is a reader who keeps up."""
+        await self._finished.wait()
+        assert self.end is not None
+        return self.end
 
     def take(self, message: Token | ChatDone) -> None:
         """What the worker sent."""
@@ -209,7 +215,7 @@ class Answer:
         if self.end is None:
             self.end = end
             self._timer.cancel()
-            self.finished.set()
+            self._finished.set()
             self._ended(self)
             self._notify()
 

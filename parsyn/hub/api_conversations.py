@@ -7,13 +7,13 @@ from typing import Any
 
 from quart import Response, request
 
+from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub import sse
 from parsyn.hub.answers import Answer, AnswerEvent, End, Piece
 from parsyn.hub.chat import router_of
 from parsyn.hub.conversing import KeptAnswer, conversing
 from parsyn.hub.routing import Api, hub, integer, paging, principal
 from parsyn.services import conversations, inference
-from parsyn.services.inference import Target
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.chat import (
     CompareIn,
@@ -23,9 +23,10 @@ from parsyn.wire.api.chat import (
     ConversationPatch,
     DoneEvent,
     MessageIn,
+    PhaseEvent,
     TokenEvent,
 )
-from parsyn.wire.states import Scope
+from parsyn.wire.states import FailureReason, Scope
 
 api = Api("conversations")
 SIDES = ("a", "b")
@@ -103,10 +104,13 @@ async def send_message(conversation_id: int, body: MessageIn) -> Response:
 async def _frames(kept: KeptAnswer) -> sse.Frames:
     async for part in sse.frames([kept.answer], lambda _, event: _render(event)):
         yield part
-    end = kept.answer.end
-    message_id = await asyncio.shield(kept.stored)
-    if end is not None:
-        yield _last(kept.answer, end, message_id)
+    try:
+        message_id = await asyncio.shield(kept.stored)
+    except Exception:
+        error = ParsynError(ErrorCode.UNAVAILABLE, "The answer could not be stored; copy it.")
+        yield sse.frame(error.as_problem(), "error")
+    else:
+        yield _last(kept.answer, message_id)
 
 
 def _render(event: AnswerEvent) -> bytes | None:
@@ -117,7 +121,8 @@ def _render(event: AnswerEvent) -> bytes | None:
     return sse.frame(event.model_dump(exclude_none=True), "phase")
 
 
-def _last(answer: Answer, end: End, message_id: int | None) -> bytes:
+def _last(answer: Answer, message_id: int | None) -> bytes:
+    end = answer.end or End(FailureReason.INTERNAL)
     if end.error is not None:
         return sse.frame(end.error.as_problem(), "error")
     return sse.frame(_done(answer, end, message_id), "done")
@@ -133,6 +138,17 @@ def _done(answer: Answer, end: End, message_id: int | None) -> dict[str, Any]:
     ).model_dump()
 
 
+def _render_side(side: str, answer: Answer, event: AnswerEvent) -> bytes:
+    """As in a conversation, with `side` in the data (of an error: beside the problem's fields)."""
+    if isinstance(event, Piece):
+        return sse.frame({"side": side, "text": event.text}, "token")
+    if isinstance(event, PhaseEvent):
+        return sse.frame({"side": side, **event.model_dump(exclude_none=True)}, "phase")
+    if event.error is not None:
+        return sse.frame({"side": side, **event.error.as_problem()}, "error")
+    return sse.frame({"side": side, **_done(answer, event, None)}, "done")
+
+
 @api.endpoint("POST", "/compare", scope=Scope.INFERENCE, body=CompareIn)
 async def compare(body: CompareIn) -> Response:
     """Ask two models the same, and stream both answers; every event names its `side`, a or b."""
@@ -146,7 +162,10 @@ async def compare(body: CompareIn) -> Response:
 
 async def _open_both(body: CompareIn) -> list[Answer]:
     router = router_of(hub())
-    targets = await hub().context.database.read(_targets, body)
+    context = hub().context
+    targets = await context.database.read(
+        inference.targets_of, context, principal(), body.model_ids, "model_ids"
+    )
     for target in targets:
         router.pick(target.model, target.projects)
     messages = [turn.model_dump() for turn in body.messages]
@@ -154,9 +173,7 @@ async def _open_both(body: CompareIn) -> list[Answer]:
     try:
         for target in targets:
             sampling = inference.merged(target.defaults, body.params.model_dump())
-            answers.append(
-                await router.open(target.model, target.projects, messages, sampling)
-            )
+            answers.append(await router.open(target.model, target.projects, messages, sampling))
     except BaseException:
         for answer in answers:
             answer.cancel()

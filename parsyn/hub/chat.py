@@ -91,19 +91,24 @@ class ChatRouter:
 
     # --- called by the routes -----------------------------------------------------------------
 
-    def pick(self, model: ModelRef, projects: frozenset[int]) -> PromptingWorker:
-        """The best connected worker of `projects` for this model. Raises 503 `no_worker`."""
+    def pick(self, model: ModelRef, projects: Sequence[int]) -> PromptingWorker:
+        """The best connected worker of `projects` for this model. Raises 503 `no_worker`.
+
+        Workers of the first project are taken before those of the others.
+        """
         near = [c for c in self.broker.connections() if c.project_id in projects]
         able = [c for c in near if c.worker_type in (WorkerType.BOTH, WorkerType.PROMPTER)]
         ready = [c for c in able if c.status not in RESTING]
         if not ready:
             raise _no_worker(near, able)
-        return min(ready, key=lambda worker: self._rank(worker, model))
+        return min(
+            ready, key=lambda worker: (worker.project_id != projects[0], *self._rank(worker, model))
+        )
 
     async def open(
         self,
         model: ModelRef,
-        projects: frozenset[int],
+        projects: Sequence[int],
         messages: Sequence[dict[str, Any]],
         sampling: Sampling,
         raw_prompt: str | None = None,

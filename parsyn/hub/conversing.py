@@ -1,0 +1,124 @@
+"""Answers of conversations while they are written: one at a time each, kept whoever reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from parsyn.errors import ErrorCode, ParsynError
+from parsyn.hub.answers import Answer, End
+from parsyn.hub.chat import router_of
+from parsyn.services import turns
+from parsyn.services.principal import Principal
+from parsyn.services.turns import Turn, Written
+from parsyn.wire.api.chat import MessageIn
+from parsyn.wire.states import FailureReason
+
+if TYPE_CHECKING:
+    from parsyn.hub.app import Hub
+
+STOPPING_SECONDS = 8.0
+
+
+@dataclass
+class KeptAnswer:
+    """`stored` is the id of the answer's row, or None where nothing was kept."""
+
+    answer: Answer
+    stored: asyncio.Task[int | None]
+
+
+@dataclass
+class _Slot:
+    answer: Answer | None = None
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Conversing:
+    """Which conversations are being answered by this hub process."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.router = router_of(hub)
+        self._slots: dict[int, _Slot] = {}
+
+    async def ask(self, who: Principal, conversation_id: int, body: MessageIn) -> KeptAnswer:
+        """Store the question, open its answer, and keep that as far as it comes.
+
+        Raises what the services raise, 503 `no_worker` before anything is stored, and 409 while
+        another answer is being written.
+        """
+        context = self.hub.context
+        target = await context.database.read(turns.target, context, who, conversation_id)
+        self.router.pick(target.model, target.projects)
+        await self._wait_for_stopped(conversation_id)
+        with self._slot(conversation_id) as slot:
+            turn = await context.database.write(turns.ask, context, who, conversation_id, body)
+            slot.answer = await self.router.open(
+                turn.target.model, turn.target.projects, turn.messages, turn.sampling
+            )
+            keeping = self.hub.spawn(self._keep(slot, turn, slot.answer), "keep an answer")
+        return KeptAnswer(slot.answer, keeping)
+
+    def stop(self, conversation_id: int) -> None:
+        """Stop the answer that is being written there, if one is."""
+        slot = self._slots.get(conversation_id)
+        if slot is not None and slot.answer is not None:
+            slot.answer.cancel()
+
+    async def _wait_for_stopped(self, conversation_id: int) -> None:
+        slot = self._slots.get(conversation_id)
+        if slot is not None and slot.answer is not None and slot.answer.cancelled:
+            try:
+                async with asyncio.timeout(STOPPING_SECONDS):
+                    await slot.freed.wait()
+            except TimeoutError:
+                pass
+
+    @contextmanager
+    def _slot(self, conversation_id: int) -> Iterator[_Slot]:
+        """Taken here, freed when the answer is stored; at once where none was opened."""
+        if conversation_id in self._slots:
+            raise ParsynError(
+                ErrorCode.CONFLICT,
+                "An answer is still being written in this conversation; stop it or wait for it.",
+                retry_after=1,
+            )
+        slot = self._slots[conversation_id] = _Slot()
+        slot.freed.clear()
+        try:
+            yield slot
+        except BaseException:
+            self._free(slot)
+            raise
+
+    def _free(self, slot: _Slot) -> None:
+        self._slots = {id: other for id, other in self._slots.items() if other is not slot}
+        slot.freed.set()
+
+    async def _keep(self, slot: _Slot, turn: Turn, answer: Answer) -> int | None:
+        try:
+            await answer.ended()
+        except asyncio.CancelledError:
+            answer.fail(FailureReason.CANCELLED, "The hub stops; ask again in a moment.")
+        try:
+            return await self.hub.context.database.write(turns.keep, turn, _written(answer))
+        finally:
+            self._free(slot)
+
+
+def conversing(hub: Hub) -> Conversing:
+    """The one of a hub process, made at the first call."""
+    if "conversing" not in hub.parts:
+        hub.parts["conversing"] = Conversing(hub)
+    return cast("Conversing", hub.parts["conversing"])
+
+
+def _written(answer: Answer) -> Written:
+    end = answer.end or End(FailureReason.INTERNAL)
+    return Written(
+        answer.text, end.finish_reason, answer.worker_name, usage=end.usage, timings=end.timings
+    )
