@@ -45,7 +45,7 @@ def create(
         scopes=[scope for scope in Scope if scope in scopes],
         expires_at=_within_maker(who, until),
     )
-    return {**row.__data__, "key": secret}
+    return {**ApiKey.get_by_id(row.id).__data__, "key": secret}
 
 
 def delete(who: Principal, key_id: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from quart import Quart, Response
 from quart.typing import TestClientProtocol
 
@@ -20,8 +21,9 @@ from parsyn.store.users import User
 from parsyn.wire.states import ProjectRole, Role, Scope
 
 PASSWORD = "correct horse"
-# argon2id takes its time by design; the accounts that are no test of it share one hash.
-HASH = accounts.hash_password(PASSWORD)
+# argon2id takes its time by design, and no test here is about that.
+QUICK = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+HASH = QUICK.hash(PASSWORD)
 
 
 @dataclass
@@ -93,6 +95,12 @@ async def read(response: Response) -> Answer:
     return Answer(
         response.status_code, json.loads(raw) if is_json and raw else None, response.headers, raw
     )
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "hasher", QUICK)
+    monkeypatch.setattr(accounts, "NOBODY", QUICK.hash("nobody"))
 
 
 @pytest.fixture
