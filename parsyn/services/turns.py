@@ -19,6 +19,8 @@ from parsyn.wire.states import ProjectRole
 from parsyn.wire.worker import Sampling, Timings, Usage
 
 TITLE_CHARACTERS = 60
+ENDED = frozenset({"stop", "length", "cancelled"})
+"""Ways of an answer to end that its reader has seen as one."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,15 @@ def target(context: Context, who: Principal, conversation_id: int) -> Target:
 def ask(context: Context, who: Principal, conversation_id: int, body: MessageIn) -> Turn:
     """Store the question (or take the last one again) and build what the model gets.
 
+    A question that is sent once more because its answer failed is not stored twice.
+
     Raises as `target` does, 422 for an empty question, 409 where there is nothing to regenerate.
     """
     aim = target(context, who, conversation_id)
     row = Conversation.get_by_id(conversation_id)
     history = messages_of(row)
     replaces: tuple[int, ...] = ()
-    if body.regenerate:
+    if body.regenerate or _asks_again(history, body.content):
         replaces = _last_answers(history, body)
         history = [message for message in history if message.id not in replaces]
     else:
@@ -106,8 +110,15 @@ def keep(turn: Turn, written: Written) -> int | None:
     return int(message.id)
 
 
+def _asks_again(history: list[Message], content: str | None) -> bool:
+    """True for the last question once more, whose answer failed or never came."""
+    while history and history[-1].role == "assistant" and history[-1].finish_reason not in ENDED:
+        history = history[:-1]
+    return bool(history) and history[-1].role == "user" and history[-1].content == content
+
+
 def _last_answers(history: list[Message], body: MessageIn) -> tuple[int, ...]:
-    if body.content is not None:
+    if body.regenerate and body.content is not None:
         raise invalid(["content"], "Leave it out: regenerate asks the last question again.")
     questions = [message.id for message in history if message.role == "user"]
     if not questions:

@@ -7,7 +7,7 @@ is refused with a sentence, so that nobody believes that it took effect.
 from __future__ import annotations
 
 import difflib
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -56,6 +56,8 @@ class OpenAIIn(BaseModel):
 
     model_config = ConfigDict(extra="allow", allow_inf_nan=False)
 
+    DEFAULT_MAX_TOKENS: ClassVar[int]
+
     model: str = Field(min_length=1, max_length=500)
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, ge=0, le=1)
@@ -86,9 +88,14 @@ class OpenAIIn(BaseModel):
                 raise invalid([name], f"{name} is not offered here; leave it out.")
 
     def sampling(self) -> dict[str, Any]:
-        """The given values by their names in `Sampling`; top_p 0 is greedy."""
+        """The given values by their names in `Sampling`; top_p 0 is greedy.
+
+        `max_tokens` is the class's where none is given.
+        """
         names = ("temperature", "top_p", "top_k", "max_tokens", "stop", "seed")
         given = {name: getattr(self, name) for name in names}
+        if self.max_tokens is None:
+            given["max_tokens"] = self.DEFAULT_MAX_TOKENS
         if self.top_p == 0:
             given.update(top_p=None, temperature=0.0)
         return {name: value for name, value in given.items() if value is not None}
@@ -141,6 +148,8 @@ class OpenAIMessage(BaseModel):
 
 
 class ChatCompletionIn(OpenAIIn):
+    DEFAULT_MAX_TOKENS = 2048
+
     messages: list[OpenAIMessage] = Field(min_length=1, max_length=2000)
     max_completion_tokens: int | None = Field(default=None, ge=1, le=32768)
 
@@ -153,6 +162,8 @@ class ChatCompletionIn(OpenAIIn):
 
 class CompletionIn(OpenAIIn):
     """`prompt` is continued as it is, without the chat template."""
+
+    DEFAULT_MAX_TOKENS = 16
 
     prompt: Prose = Field(min_length=1)
 
