@@ -13,7 +13,7 @@ export default defineConfig({
     outDir: path("../parsyn/hub/static"),
     emptyOutDir: true,
     target: "es2022",
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 600,
   },
   server: {
     proxy: {

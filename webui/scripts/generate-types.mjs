@@ -23,7 +23,7 @@ function simplified(node) {
   const isNamed = "title" in node && typeof node.title === "string"
   return Object.fromEntries(
     Object.entries(node)
-      .filter(([key]) => !(isNamed && key === "title"))
+      .filter(([key]) => !(isNamed && key === "title") && key !== "maxItems")
       .map(([key, value]) => [key, simplified(value)]),
   )
 }

@@ -4,6 +4,7 @@ import { Formatter, type Language } from "./format"
 import { formatMessage, type Message, type Params } from "./message"
 
 export type { Language } from "./format"
+export type { Params } from "./message"
 export type Key = keyof typeof english
 export type Translate = (key: Key, params?: Params) => string
 type Loaded = Record<Key, Message>

@@ -73,7 +73,7 @@ export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: (
           ["GPU", hardware?.gpu ?? t("workers.no_gpu")],
           [t("workers.vram"), hardware?.vram_total ? <Bytes value={hardware.vram_total} /> : "–"],
           ["CUDA", [hardware?.cuda, hardware?.driver].filter(Boolean).join(" · ") || "–"],
-          [t("workers.cpu"), hardware ? t("workers.cpu_of", { cpu: hardware.cpu || "–", count: hardware.cores }) : "–"],
+          [t("workers.cpu"), hardware ? t("workers.cpu_of", { cpu: hardware.cpu || "–", count: hardware.cores ?? 0 }) : "–"],
           [t("workers.ram"), <Bytes value={hardware?.ram} />],
           [t("workers.bf16"), hardware ? t(hardware.bf16 ? "common.yes" : "common.no") : "–"],
           ["PyTorch", hardware?.torch ?? "–"],
