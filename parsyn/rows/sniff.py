@@ -26,6 +26,8 @@ _FORMAT_OF_SUFFIX = {
     ".text": FileFormat.TEXT,
     ".md": FileFormat.TEXT,
 }
+# White space, and the separators that some CSV files use.
+_TEXT_CONTROLS = (1, 9, 10, 12, 13, 28, 29, 30, 31)
 _TITLES = {
     FileFormat.JSONL: "JSONL (one JSON object a line)",
     FileFormat.JSON: "a JSON array or document",
@@ -80,11 +82,12 @@ def sniff(path: Path, filename: str, limits: Limits | None = None) -> Sniffed:
             FileFormat.PARQUET, compression, warnings=_mismatch(filename, named, FileFormat.PARQUET)
         )
     text = head.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    found = _text_format(text, named, whole=len(head) < HEAD_BYTES)
+    whole = len(head) < HEAD_BYTES
+    found = _text_format(text, named, whole)
     return Sniffed(
         found,
         compression,
-        dialect=sniff_dialect(text) if found is FileFormat.CSV else PLAIN,
+        dialect=sniff_dialect(text, whole=whole) if found is FileFormat.CSV else PLAIN,
         paragraphs=found is FileFormat.TEXT and "\n\n" in text.replace("\r\n", "\n").strip(),
         warnings=_mismatch(filename, named, found),
     )
@@ -120,7 +123,7 @@ def _refuse_foreign(head: bytes, filename: str, named: FileFormat | None) -> Non
 
 def _looks_binary(head: bytes) -> bool:
     sample = head[:8192]
-    controls = sum(sample.count(bytes([code])) for code in range(32) if code not in (9, 10, 12, 13))
+    controls = sum(sample.count(bytes([code])) for code in range(32) if code not in _TEXT_CONTROLS)
     return controls > len(sample) // 20
 
 
@@ -132,7 +135,7 @@ def _foreign(filename: str, title: str) -> UnusableFile:
     )
 
 
-def _text_format(text: str, named: FileFormat | None, *, whole: bool) -> FileFormat:
+def _text_format(text: str, named: FileFormat | None, whole: bool) -> FileFormat:
     start = text.lstrip()
     if start.startswith("[") and _opens_array(start):
         return FileFormat.JSON
@@ -140,7 +143,7 @@ def _text_format(text: str, named: FileFormat | None, *, whole: bool) -> FileFor
         return _object_format(start, named, whole)
     if named in (FileFormat.CSV, FileFormat.TEXT):
         return named
-    if columns_agree(text):
+    if columns_agree(text, whole=whole):
         return FileFormat.CSV
     return named if named in (FileFormat.JSON, FileFormat.JSONL) else FileFormat.TEXT
 
