@@ -24,6 +24,7 @@ class ErrorCode(StrEnum):
     DIGEST_MISMATCH = "digest_mismatch"
     TOO_LARGE = "too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
     QUOTA_EXCEEDED = "quota_exceeded"
     INSUFFICIENT_CREDITS = "insufficient_credits"
     RATE_LIMITED = "rate_limited"
@@ -51,6 +52,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     ErrorCode.DIGEST_MISMATCH: 409,
     ErrorCode.TOO_LARGE: 413,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,
+    ErrorCode.RANGE_NOT_SATISFIABLE: 416,
     ErrorCode.QUOTA_EXCEEDED: 403,
     ErrorCode.INSUFFICIENT_CREDITS: 402,
     ErrorCode.RATE_LIMITED: 429,

@@ -15,6 +15,7 @@ from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parsyn.errors import ErrorCode, ParsynError
+from parsyn.hub import streaming
 from parsyn.hub.auth import guard
 from parsyn.hub.routing import Api, Endpoint
 from parsyn.services.context import Context
@@ -75,6 +76,7 @@ def create_app(context: Context) -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = PUBLIC_BODY_LIMIT
     app.config["BODY_TIMEOUT"] = 300
     app.config["RESPONSE_TIMEOUT"] = 120
+    streaming.mount(app)
     hub = Hub(context)
     app.extensions["parsyn"] = hub
     app.before_request(guard)

@@ -13,9 +13,10 @@ from quart import Quart, Response
 from quart.typing import TestClientProtocol
 
 from parsyn.hub.app import create_app
-from parsyn.services import accounts, keys
+from parsyn.services import accounts, keys, outbox
 from parsyn.services.context import Context
 from parsyn.services.principal import ALL_SCOPES, Principal
+from parsyn.store.outbox import Outbox
 from parsyn.store.projects import Project, ProjectMember
 from parsyn.store.users import User
 from parsyn.wire.states import ProjectRole, Role, Scope
@@ -173,3 +174,30 @@ def member(app: Quart, context: Context, owner: Person, email: str, role: Projec
 async def anonymous(app: Quart, context: Context) -> Person:
     """Nobody."""
     return Person(app, context)
+
+
+@pytest.fixture
+async def people(
+    owner: Person,
+    admin: Person,
+    other: Person,
+    viewer: Person,
+    editor: Person,
+    anonymous: Person,
+) -> dict[str, Person]:
+    """All of them by name, for tables."""
+    return {
+        "owner": owner,
+        "admin": admin,
+        "other": other,
+        "viewer": viewer,
+        "editor": editor,
+        "anonymous": anonymous,
+    }
+
+
+def deliver_effects(context: Context) -> None:
+    """Carry out what waits in the outbox, as an RQ worker would."""
+    with context.database.connection():
+        for row in Outbox.select().where(Outbox.done_at.is_null()):
+            assert outbox.deliver(context, row.id)
