@@ -1,0 +1,274 @@
+"""The agent: connects its parts, in the order of a start, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from parsyn import __version__
+from parsyn.errors import ParsynError
+from parsyn.wire.worker import (
+    Cancel,
+    Chat,
+    ChatCancel,
+    Drain,
+    Hello,
+    HubMessage,
+    Load,
+    Offer,
+    SystemMetrics,
+    Unload,
+    Welcome,
+)
+from parsyn_worker import probe
+from parsyn_worker.attempt import Stop, Tools
+from parsyn_worker.cache import Cache
+from parsyn_worker.chats import Chats
+from parsyn_worker.config import ENV_FILE, AgentConfig, write_env
+from parsyn_worker.hub_models import HubModels
+from parsyn_worker.inputs import Inputs
+from parsyn_worker.refusal import Refusal
+from parsyn_worker.roster import Roster
+from parsyn_worker.session import Session, clock
+from parsyn_worker.spool_thread import SpoolThread
+from parsyn_worker.standing import Standing, StandingFile
+from parsyn_worker.transfer import Transfer
+
+log = logging.getLogger(__name__)
+
+GOODBYE_SECONDS = 5.0
+"""How long a stopping agent waits for the hub to take its last messages."""
+
+
+class Agent:
+    """One device's agent. `run` returns after `stop`; it must be made inside a running loop."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self.config = config
+        self.device = config.device or probe.default_device()
+        self.folder = state_folder(config, self.device)
+        self.facts = probe.TorchFacts()
+        self.welcome: Welcome | None = None
+        self._stop = asyncio.Event()
+        self.standing = StandingFile(
+            config.dir,
+            Standing(
+                pid=os.getpid(), hub=config.hub.socket, device=self.device, started_at=time.time()
+            ),
+        )
+        self.spool = SpoolThread(self.folder / "spool.db", config.spool_limit)
+        self.session = Session(
+            config.hub,
+            config.key,
+            self.spool,
+            hello=self._hello,
+            running=lambda: self.roster.running(),
+            on_open=self._opened,
+            on_welcome=self._welcomed,
+            on_message=self._received,
+            on_down=self._down,
+            reconnect_delay=config.reconnect_delay,
+            heartbeat=config.heartbeat_interval,
+        )
+        cache = Cache(config.cache_dir, config.cache_limit)
+        self.transfer = Transfer(config.hub, self.session.tickets, cache)
+        hub_models = HubModels(config)
+        inputs = Inputs(self.transfer, cache, hub_models)
+        self.chats = Chats(config, self.device, inputs, self.session)
+        self.roster = Roster(
+            Tools(config, self.device, inputs, hub_models),
+            self.spool,
+            self.session,
+            self.transfer,
+            self.folder / "tasks",
+            self._changed,
+        )
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Start up, work until `stop`, then leave in order."""
+        self._announce()
+        self.facts = await asyncio.to_thread(probe.torch_facts, self.device, self.config.cache_dir)
+        if self.facts.error:
+            log.warning("Without torch no task can run: %s.", self.facts.error)
+        await self.roster.recover()
+        self.standing.update(phase="connecting")
+        loops = [
+            asyncio.create_task(loop())
+            for loop in (self.session.run, self._measure, self._fence, self.chats.run)
+        ]
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({*loops, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await self._say_goodbye()
+        finally:
+            await self._close([*loops, stopping])
+        for loop in loops:
+            if not loop.cancelled():
+                loop.result()
+
+    # --- start -------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        config = self.config
+        kind = "enrolment key" if config.enrolling else "own key"
+        key = config.key
+        log.info("Using the %s %s…%s for %s.", kind, key[:8], key[-4:], config.hub.socket)
+        if not config.hub.secure and not config.hub.local:
+            log.warning("PLATFORM_URL is not encrypted: whoever is on the way can read the key.")
+
+    def _hello(self) -> Hello:
+        return Hello(
+            version=__version__,
+            name=self.config.name,
+            worker_type=self.config.worker_type,
+            device=self.device,
+            max_batch_size=self.config.max_batch_size,
+            hardware=probe.hardware(self.device, self.facts),
+            trust_remote_code=self.config.trust_remote_code,
+            running=self.roster.running(),
+        )
+
+    def _opened(self) -> None:
+        log.info("Connected to %s.", self.config.hub.socket)
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        again = self.welcome is not None
+        self.welcome = welcome
+        if welcome.api_key:
+            self._enrolled(welcome, welcome.api_key)
+        for key in welcome.stale:
+            self.roster.stale(key)
+        if not again:
+            log.info("GPU benchmark: not measured by this version; only the hardware was probed.")
+            log.info(
+                "Registered as worker %d (%s): %s.", welcome.worker_id, welcome.name, self._self()
+            )
+        log.info("Ready.")
+        self.standing.update(
+            phase=self._phase(), worker_id=welcome.worker_id, name=welcome.name, error=None
+        )
+
+    def _self(self) -> str:
+        hardware = probe.hardware(self.device, self.facts)
+        what = hardware.gpu or hardware.cpu
+        return f"{self.device}, {what}, {hardware.ram >> 30} GiB memory, torch {hardware.torch}"
+
+    def _enrolled(self, welcome: Welcome, key: str) -> None:
+        log.info("Enrolled as %s; the hub gave this agent a key of its own.", welcome.name)
+        self.config = replace(self.config, api_key=key)
+        path = self.config.dir / ENV_FILE
+        try:
+            write_env(path, {"WORKER_API_KEY": key, "WORKER_ENROLLMENT_KEY": None})
+        except (OSError, ParsynError) as error:
+            log.error(
+                "The agent's own key could not be written to %s (%s). It will have to enrol again"
+                " after a restart; make the folder writable.",
+                path,
+                error,
+            )
+
+    # --- from the hub ------------------------------------------------------------------------
+
+    def _received(self, message: HubMessage) -> None:
+        if isinstance(message, Offer):
+            self.roster.offer(message)
+        elif isinstance(message, Cancel):
+            self.roster.cancel(message)
+        elif isinstance(message, Drain):
+            self._drain(message.on)
+        elif isinstance(message, Chat):
+            self.chats.start(message)
+        elif isinstance(message, ChatCancel):
+            self.chats.cancel(message.chat_id)
+        elif isinstance(message, Load):
+            self.chats.load(message.model)
+        elif isinstance(message, Unload):
+            self.chats.unload(message.model_id)
+
+    def _drain(self, on: bool) -> None:
+        log.info("Draining: nothing new is taken." if on else "No longer draining.")
+        self.roster.draining = on
+        self.standing.update(phase=self._phase())
+
+    def _down(self, refusal: Refusal) -> None:
+        log.log(logging.ERROR if refusal.final else logging.WARNING, "%s", refusal.text)
+        self.chats.drop_all()
+        if refusal.final:
+            # A hub that will not have this agent back will not take its work either.
+            self.roster.stop_working(Stop.FENCED)
+        self.standing.update(phase="refused" if refusal.final else "connecting", error=refusal.text)
+
+    # --- loops -------------------------------------------------------------------------------
+
+    async def _measure(self) -> None:
+        while True:
+            await asyncio.sleep(self.welcome.metrics_seconds if self.welcome else 1.0)
+            metrics = await asyncio.to_thread(
+                probe.system_metrics, self.device, self.config.cache_dir
+            )
+            await self.session.send(metrics)
+            entry = self.roster.working()
+            if entry and entry.journal:
+                entry.journal.measure(_of_machine(metrics))
+
+    async def _fence(self) -> None:
+        """Stop working when the hub has long given this agent's task to another."""
+        while True:
+            await asyncio.sleep(1.0)
+            silent = clock() - self.session.last_answer
+            if self.welcome and silent > self.welcome.self_fence_seconds and self.roster.working():
+                log.error("No answer from the hub for %.0f s; the task is stopped.", silent)
+                self.roster.stop_working(Stop.FENCED)
+
+    # --- end ---------------------------------------------------------------------------------
+
+    async def _say_goodbye(self) -> None:
+        log.info("Stopping.")
+        self.standing.update(phase="draining")
+        await self.roster.shut_down()
+        deadline = clock() + GOODBYE_SECONDS
+        while self.session.connected.is_set() and clock() < deadline:
+            if not self.roster.running() and not await self.spool.pending():
+                break
+            await asyncio.sleep(0.05)
+
+    async def _close(self, tasks: list[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.roster.close()
+        await self.chats.close()
+        await self.transfer.close()
+        self.spool.close()
+        self.standing.update(phase="stopped", tasks=[])
+        log.info("Stopped.")
+
+    def _changed(self) -> None:
+        tasks = [f"{key.task_id} (attempt {key.attempt})" for key in self.roster.running()]
+        self.standing.update(tasks=tasks)
+
+    def _phase(self) -> str:
+        return "draining" if self.roster.draining else "ready"
+
+
+def state_folder(config: AgentConfig, device: str) -> Path:
+    """What an agent must find again after a restart; one for each device of a machine."""
+    return config.cache_dir / "state" / device.replace(":", "-")
+
+
+def _of_machine(metrics: SystemMetrics) -> dict[str, float]:
+    values = {
+        "cpu_utilization": metrics.cpu,
+        "ram_used": metrics.ram_used,
+        "gpu_utilization": metrics.gpu_utilization,
+        "vram_used": metrics.vram_used,
+    }
+    return {name: float(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,177 @@
+"""The agent as a process of its machine: one to a folder, its pid, its log, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from parsyn.errors import ErrorCode, ParsynError
+from parsyn_worker.config import DIR_VARIABLE, load_config
+from parsyn_worker.standing import read_standing
+
+PID_FILE = "agent.pid"
+LOG_FILE = "agent.log"
+LONGEST_LOG = 20 << 20
+START_SECONDS = 20.0
+STOP_SECONDS = 60.0
+_SETTLED = ("ready", "refused", "draining")
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder's pid file while the agent runs.
+
+    Raises ParsynError `conflict` when another agent holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / PID_FILE).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ParsynError(
+                ErrorCode.CONFLICT,
+                f"An agent runs already with {folder} (process {running_pid(folder)})."
+                " Stop it with `parsyn stop`, or give this one another --dir.",
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+        file.truncate(0)
+
+
+def running_pid(folder: Path) -> int | None:
+    """The process of the folder's agent, None when none runs."""
+    try:
+        with (folder / PID_FILE).open("r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = file.read().strip()
+                return int(text) if text.isdecimal() else None
+    except OSError:
+        return None
+    return None
+
+
+def start_detached(folder: Path) -> int:
+    """Start the agent in the background; returns its pid once it is ready or has been refused.
+
+    Raises ParsynError for a bad configuration, a second agent, and one that ended at once.
+    """
+    load_config(folder)
+    pid = running_pid(folder)
+    if pid:
+        raise ParsynError(
+            ErrorCode.CONFLICT, f"The agent runs already (process {pid}). See `parsyn status`."
+        )
+    log_path = folder / LOG_FILE
+    _rotate(log_path)
+    started = time.time()
+    with log_path.open("ab") as log_file:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "parsyn_worker.main", "start"],
+            stdin=subprocess.DEVNULL,
+            stdout=log_file,
+            stderr=log_file,
+            env={**os.environ, DIR_VARIABLE: str(folder)},
+            start_new_session=True,
+        )
+    _wait_until_settled(folder, process, started)
+    return process.pid
+
+
+def _wait_until_settled(folder: Path, process: subprocess.Popen[bytes], started: float) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            last = (tail(folder / LOG_FILE, 1) or ["no line in its log"])[0]
+            raise ParsynError(ErrorCode.UNAVAILABLE, f"The agent ended at once: {last}")
+        standing = read_standing(folder)
+        if standing and standing.changed_at >= started and standing.phase in _SETTLED:
+            if standing.phase == "refused":
+                raise ParsynError(ErrorCode.UNAUTHENTICATED, standing.error or "It was refused.")
+            return
+        time.sleep(0.05)
+
+
+def stop(folder: Path, seconds: float = STOP_SECONDS) -> bool:
+    """Ask the agent to end and wait for it, in the end by force; False when none runs."""
+    pid = running_pid(folder)
+    if pid is None:
+        return False
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        # The lock, not the pid, says whether it is gone: a zombie child keeps its pid.
+        while running_pid(folder) == pid and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if running_pid(folder) == pid:
+            process.kill()
+    return True
+
+
+def status(folder: Path) -> dict[str, Any]:
+    """`running` and, as far as known, everything of `Standing`."""
+    pid = running_pid(folder)
+    standing = read_standing(folder)
+    found: dict[str, Any] = asdict(standing) if standing else {"hub": None, "error": None}
+    found["pid"] = pid
+    if pid is None:
+        found["phase"] = "stopped"
+    return {"running": pid is not None, **found}
+
+
+def follow_logs(folder: Path, follow: bool) -> Iterator[str]:
+    """The last 200 lines of the agent's log, and with `follow` whatever comes."""
+    path = folder / LOG_FILE
+    if not path.exists():
+        raise ParsynError(
+            ErrorCode.NOT_FOUND,
+            f"There is no log at {path}. An agent in the foreground writes to its terminal.",
+        )
+    yield from tail(path, 200)
+    if follow:
+        yield from _follow(path)
+
+
+def _follow(path: Path) -> Iterator[str]:
+    file = path.open(encoding="utf-8", errors="replace")
+    file.seek(0, os.SEEK_END)
+    rest = ""
+    while True:
+        part = file.readline()
+        if part.endswith("\n"):
+            yield (rest + part).rstrip("\n")
+            rest = ""
+            continue
+        rest += part
+        time.sleep(0.2)
+        if not part and path.exists() and path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+            file.close()
+            file = path.open(encoding="utf-8", errors="replace")
+
+
+def tail(path: Path, count: int) -> list[str]:
+    """The last lines of a file, without reading more of it than 1 MiB."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - (1 << 20)))
+        return file.read().decode("utf-8", "replace").splitlines()[-count:]
+
+
+def _rotate(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.exists() and path.stat().st_size > LONGEST_LOG:
+        path.replace(path.with_suffix(".log.1"))

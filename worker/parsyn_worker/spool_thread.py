@@ -1,0 +1,45 @@
+"""The spool's one thread, so that the event loop never waits for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from parsyn.wire.worker import TaskKey
+from parsyn_worker.spool import Build, Spool
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SpoolThread:
+    """Run methods of a `Spool` in order; `changed` is set whenever there is more to send."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        self.changed = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        self._spool = self._thread.submit(Spool, path, limit).result()
+
+    async def call(
+        self, method: Callable[Concatenate[Spool, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._thread, lambda: method(self._spool, *args, **kwargs)
+        )
+
+    async def put(self, key: TaskKey, build: Build, *, delivered: int | None = None) -> None:
+        """Keep a message until the hub has acknowledged it, and let it be sent."""
+        await self.call(Spool.put, key, build, delivered=delivered)
+        self.changed.set()
+
+    async def pending(self) -> bool:
+        """Whether the hub has still to acknowledge something."""
+        return await self.call(Spool.size) > 0
+
+    def close(self) -> None:
+        self._thread.submit(self._spool.close).result()
+        self._thread.shutdown()
