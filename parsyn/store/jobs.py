@@ -47,6 +47,8 @@ class Job(Owned):
 class Task(Table):
     """`attempt` is the fencing token, `spec` a TaskSpec; `manifest_hash` makes results idempotent.
 
+    `first_attempt` is the one with which a person last started it: retries count from there.
+
     `applied_seq` is the highest seq of this attempt's state, checkpoint and result messages that
     has been applied; they arrive in order.
     """
@@ -55,6 +57,7 @@ class Task(Table):
     kind = peewee.CharField()
     status = peewee.CharField(default=TaskStatus.QUEUED, index=True)
     attempt = peewee.IntegerField(default=1)
+    first_attempt = peewee.IntegerField(default=1)
     worker = peewee.ForeignKeyField(Worker, null=True, on_delete="SET NULL", backref="tasks")
     spec = Json()
     resume = Json(null=True)

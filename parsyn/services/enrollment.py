@@ -1,0 +1,156 @@
+"""Master keys, and how a machine becomes a worker with them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+
+from parsyn.clock import now
+from parsyn.errors import not_found
+from parsyn.services import workers
+from parsyn.services.accounts import digest
+from parsyn.services.context import Context
+from parsyn.services.principal import Principal, project_for, require_role
+from parsyn.store.projects import visible
+from parsyn.store.workers import MasterKey, Worker
+from parsyn.wire.api.workers import MasterKeyIn
+from parsyn.wire.states import ProjectRole, WorkerType
+from parsyn.wire.worker import CloseCode, Hello
+
+DEFAULT_PREFIX = "worker"
+SHOWN_CHARACTERS = 14
+
+
+class Refused(Exception):
+    """A socket that the hub will not keep: the close code, and a sentence for the agent's log."""
+
+    def __init__(self, code: CloseCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.reason = code, reason
+
+
+# --- master keys -----------------------------------------------------------------------------
+
+
+def create_key(who: Principal, body: MasterKeyIn) -> dict[str, Any]:
+    """A new enrolment key; it is shown once."""
+    project_id = project_for(who, body.project_id)
+    key = f"enroll_{secrets.token_urlsafe(32)}"
+    row = MasterKey.create(
+        user=who.user_id,
+        project=project_id,
+        name=body.name,
+        description=body.description,
+        prefix=key[:SHOWN_CHARACTERS],
+        key_hash=digest(key),
+        auto_name_prefix=body.auto_name_prefix,
+        default_worker_type=body.default_worker_type,
+        max_enrollments=body.max_enrollments,
+        expires_at=body.expires_at.timestamp() if body.expires_at else None,
+    )
+    return {**key_as_out(row), "key": key}
+
+
+def list_keys(who: Principal, limit: int, offset: int) -> dict[str, Any]:
+    """The enrolment keys of the projects that one may see, newest first."""
+    query = MasterKey.select().where(visible(MasterKey, who.user_id))
+    rows = query.order_by(MasterKey.id.desc()).limit(limit).offset(offset)
+    return {"items": [key_as_out(row) for row in rows], "total": query.count()}
+
+
+def revoke_key(who: Principal, key_id: int) -> None:
+    """Stop new enrolments; who is enrolled stays."""
+    row = MasterKey.get_or_none((MasterKey.id == key_id) & visible(MasterKey, who.user_id))
+    if row is None:
+        raise not_found("enrolment key")
+    require_role(who, row.project_id, ProjectRole.EDITOR)
+    MasterKey.update(revoked_at=now()).where(
+        (MasterKey.id == key_id) & MasterKey.revoked_at.is_null()
+    ).execute()
+
+
+def key_as_out(row: MasterKey) -> dict[str, Any]:
+    return {**row.__data__, "revoked": row.revoked_at is not None}
+
+
+# --- the handshake ---------------------------------------------------------------------------
+
+
+def check(credential: str) -> None:
+    """Look at a socket's credential before anything is read from it. Raises Refused."""
+    if credential.startswith("wkr_"):
+        find_worker(credential)
+    elif credential.startswith("enroll_"):
+        _find_key(credential)
+    else:
+        raise Refused(
+            CloseCode.BAD_CREDENTIAL,
+            "Send `Authorization: Bearer` with a wkr_ or enroll_ key; others do not work here.",
+        )
+
+
+def find_worker(key: str) -> Worker:
+    """The worker whose own key this is. Raises Refused."""
+    row = Worker.get_or_none(Worker.key_hash == digest(key))
+    if row is None:
+        raise Refused(CloseCode.BAD_CREDENTIAL, "This hub does not know the agent's key.")
+    if row.deleted_at is not None:
+        raise Refused(CloseCode.REVOKED, f"The worker {row.name} was removed from this hub.")
+    if row.user.disabled:
+        raise Refused(CloseCode.REVOKED, "The account that owns this worker is disabled.")
+    return row
+
+
+def _find_key(key: str) -> MasterKey:
+    row = MasterKey.get_or_none(MasterKey.key_hash == digest(key))
+    if row is None:
+        raise Refused(CloseCode.BAD_CREDENTIAL, "This hub does not know the enrolment key.")
+    if row.revoked_at is not None or row.user.disabled:
+        raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} was revoked.")
+    if row.expires_at is not None and row.expires_at <= now():
+        raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} has expired.")
+    if row.max_enrollments is not None and row.enrollments >= row.max_enrollments:
+        raise Refused(
+            CloseCode.KEY_EXHAUSTED,
+            f"The enrolment key {row.name} has been used {row.enrollments} times, its limit.",
+        )
+    return row
+
+
+def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
+    """A new worker and its own key. Raises Refused; the count holds under parallel enrolments."""
+    row = _find_key(key)
+    within = MasterKey.max_enrollments.is_null() | (
+        MasterKey.enrollments < MasterKey.max_enrollments
+    )
+    counted = (
+        MasterKey.update(enrollments=MasterKey.enrollments + 1)
+        .where((MasterKey.id == row.id) & MasterKey.revoked_at.is_null() & within)
+        .execute()
+    )
+    if not counted:
+        raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} is used up.")
+    own = workers.new_key()
+    given = hello.worker_type != WorkerType.BOTH
+    worker = Worker.create(
+        user=row.user_id,
+        project=row.project_id,
+        name=_name(row, hello),
+        worker_type=hello.worker_type if given else row.default_worker_type,
+        key_hash=digest(own),
+        master_key=row,
+    )
+    return worker, own
+
+
+def _name(row: MasterKey, hello: Hello) -> str:
+    """The agent's own name where it has one that is free, else the next of the prefix."""
+    own = (hello.name or "").strip()[:100]
+    taken = {w.name for w in Worker.select(Worker.name).where(Worker.project == row.project_id)}
+    if own and own not in taken:
+        return own
+    prefix = own or row.auto_name_prefix or DEFAULT_PREFIX
+    pattern = re.compile(re.escape(prefix) + r"-(\d{1,9})")
+    numbers = [int(match[1]) for name in taken if (match := pattern.fullmatch(name))]
+    return f"{prefix}-{max(numbers, default=1 if own else 0) + 1}"

@@ -1,0 +1,171 @@
+"""An agent comes, speaks, goes: what the database knows of it, and of the tasks that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parsyn import __version__
+from parsyn.clock import now
+from parsyn.services import enrollment, leases, signals, tasks, workers
+from parsyn.services.context import Context
+from parsyn.store.jobs import Task
+from parsyn.store.workers import Worker
+from parsyn.wire.states import TaskStatus, WorkerStatus, WorkerType
+from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, TaskKey, Welcome
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A worker that may stay: who it is, and the hub's answer to its hello."""
+
+    worker_id: int
+    name: str
+    worker_type: str
+    project_id: int
+    user_id: int
+    kind: str
+    welcome: Welcome
+
+
+def arrive(context: Context, credential: str, hello: Hello, connection: str) -> Arrival:
+    """Enrol or recognise the agent and take its word on what it runs.
+
+    Raises enrollment.Refused.
+    """
+    own_key = None
+    if credential.startswith("enroll_"):
+        worker, own_key = enrollment.enroll(context, credential, hello)
+    else:
+        worker = enrollment.find_worker(credential)
+    previous = worker.status
+    _describe(worker, hello, connection)
+    stale = _reconcile(context, worker, hello.running)
+    workers.publish(context, worker.id)
+    if previous == WorkerStatus.OFFLINE:
+        workers.moved(context, worker.id, WorkerStatus.IDLE, previous)
+    if worker.draining:
+        signals.tell(context, worker.id, Drain(on=True))
+    signals.wake(context)
+    leases_of = context.settings.number
+    welcome = Welcome(
+        version=__version__,
+        worker_id=worker.id,
+        name=worker.name,
+        api_key=own_key,
+        heartbeat_seconds=leases_of("leases.heartbeat_seconds"),
+        metrics_seconds=min(5.0, leases_of("leases.heartbeat_seconds")),
+        self_fence_seconds=leases_of("leases.offline_seconds")
+        + leases_of("leases.unreachable_seconds"),
+        stale=tuple(stale),
+    )
+    return Arrival(
+        worker.id, worker.name, worker.worker_type, worker.project_id, worker.user_id,
+        worker.kind, welcome,
+    )  # fmt: skip
+
+
+def _describe(worker: Worker, hello: Hello, connection: str) -> None:
+    # What the machine's owner set there wins; `both` is also what an agent says that was not set.
+    if hello.worker_type != WorkerType.BOTH:
+        worker.worker_type = hello.worker_type
+    worker.status = WorkerStatus.IDLE
+    Worker.update(
+        worker_type=worker.worker_type,
+        status=WorkerStatus.IDLE,
+        connection=connection,
+        device=hello.device[:60],
+        hardware=hello.hardware.model_dump(),
+        max_batch_size=hello.max_batch_size,
+        trust_remote_code=hello.trust_remote_code,
+        version=hello.version[:60],
+        last_seen_at=now(),
+    ).where(Worker.id == worker.id).execute()
+
+
+def _reconcile(context: Context, worker: Worker, running: Iterable[TaskKey]) -> list[TaskKey]:
+    """Compare what the agent says it holds with what is true; returns what it must drop."""
+    held = set(running)
+    stale = []
+    for key in held:
+        task = tasks.find(key, worker.id)
+        if task is None or task.status not in workers.WORKING:
+            stale.append(key)
+        elif task.status == TaskStatus.OFFERED:
+            tasks.accept(context, worker.id, key)
+        elif task.cancel_requested_at is not None:
+            signals.tell(context, worker.id, Cancel(task_id=key.task_id, attempt=key.attempt))
+    for task in tasks.of_worker(worker.id):
+        known = TaskKey(task_id=task.id, attempt=task.attempt) in held
+        if task.status == TaskStatus.OFFERED and not known:
+            tasks.withdraw(context, task, "The connection broke before it could answer.")
+    leases.seen_again(context, worker.id)
+    return stale
+
+
+def leave(context: Context, worker_id: int, connection: str) -> None:
+    """The socket is gone. The worker shows as offline once it has not come back for a while."""
+    Worker.update(connection=None).where(
+        (Worker.id == worker_id) & (Worker.connection == connection)
+    ).execute()
+    signals.wake(context)
+
+
+def absent(context: Context, worker_id: int) -> None:
+    """Its socket has been gone for a while: people see it as offline."""
+    worker = Worker.get_or_none((Worker.id == worker_id) & Worker.connection.is_null())
+    if worker is not None:
+        leases.set_offline(context, worker)
+
+
+def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any] | None]]) -> None:
+    """Note when workers were heard, and their last metrics: worker → (connection, time, metrics).
+
+    One that counted as offline although its socket lives is taken back.
+    """
+    returned = {
+        row.id
+        for row in Worker.select(Worker.id).where(
+            (Worker.status == WorkerStatus.OFFLINE)
+            & Worker.id.in_(list(heard))
+            & Worker.deleted_at.is_null()
+        )
+    }
+    for worker_id, (connection, at, metrics) in heard.items():
+        values: dict[str, Any] = {"last_seen_at": at}
+        if metrics is not None:
+            values["metrics"] = metrics
+        if worker_id in returned:
+            values |= {"status": WorkerStatus.IDLE, "connection": connection}
+        Worker.update(**values).where(Worker.id == worker_id).execute()
+    for worker_id in returned:
+        workers.moved(context, worker_id, WorkerStatus.IDLE, WorkerStatus.OFFLINE)
+        leases.seen_again(context, worker_id)
+    back = Task.select(Task.worker).where(
+        Task.worker.in_(list(heard)) & Task.unreachable_since.is_null(False)
+    )
+    for worker_id in {row.worker_id for row in back}:
+        leases.seen_again(context, worker_id)
+    if returned:
+        signals.wake(context)
+
+
+def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:
+    """Keep the agent's measurement."""
+    values = benchmark.model_dump(exclude={"type"})
+    Worker.update(benchmark=values).where(Worker.id == worker_id).execute()
+    workers.publish(context, worker_id)
+    signals.wake(context)
+
+
+def still_connected(context: Context, connections: Mapping[int, str]) -> None:
+    """Say again who is connected to this process: a starting one has cleared the column."""
+    for worker_id, connection in connections.items():
+        Worker.update(connection=connection).where(Worker.id == worker_id).execute()
+    signals.wake(context)
+
+
+def hub_started(context: Context) -> None:
+    """Nobody is connected to a process that has just started; the others will speak up."""
+    Worker.update(connection=None).where(Worker.connection.is_null(False)).execute()

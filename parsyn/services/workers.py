@@ -1,0 +1,250 @@
+"""Workers: what is known of them, who may change them, and what they are doing."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import peewee
+
+from parsyn.errors import not_found
+from parsyn.services import outbox, signals
+from parsyn.services.accounts import digest
+from parsyn.services.context import Context
+from parsyn.services.principal import Principal, project_for, require_role
+from parsyn.store.jobs import Job, Task
+from parsyn.store.projects import Owned, ProjectMember, visible
+from parsyn.store.workers import Worker
+from parsyn.wire.api.workers import WorkerIn, WorkerOut, WorkerPatch
+from parsyn.wire.events import EventType
+from parsyn.wire.states import ProjectRole, TaskKind, TaskStatus, WorkerStatus, WorkerType
+from parsyn.wire.worker import CloseCode, Drain
+
+WORKING = (TaskStatus.OFFERED, TaskStatus.RUNNING)
+
+
+def fleet_topic(project_id: int) -> str:
+    """Where events of a project's workers go; a dashboard's `fleet` is those of its projects."""
+    return f"fleet:{project_id}"
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def find(who: Principal, worker_id: int, at_least: ProjectRole | None = None) -> Worker:
+    """A worker that `who` may see. Raises 404, and 403 below the role `at_least`."""
+    row = Worker.get_or_none(
+        (Worker.id == worker_id) & Worker.deleted_at.is_null() & visible(Worker, who.user_id)
+    )
+    if row is None:
+        raise not_found("worker")
+    if at_least is not None:
+        require_role(who, row.project_id, at_least)
+    return row
+
+
+def get(who: Principal, worker_id: int) -> dict[str, Any]:
+    return as_out(find(who, worker_id))
+
+
+def of_user(who: Principal) -> peewee.Expression:
+    """The condition of the workers that `who` may see."""
+    return Worker.deleted_at.is_null() & visible(Worker, who.user_id)
+
+
+def list_page(
+    who: Principal, limit: int, offset: int, status: str | None = None, search: str | None = None
+) -> dict[str, Any]:
+    """One page, in order of names; `status` filters by the derived status."""
+    query = Worker.select().where(of_user(who))
+    if search:
+        query = query.where(Worker.name.contains(search))
+    rows = list(query.order_by(peewee.fn.LOWER(Worker.name), Worker.id))
+    if status is None:
+        return {"items": as_outs(rows[offset : offset + limit]), "total": len(rows)}
+    items = [item for item in as_outs(rows) if item["status"] == status]
+    return {"items": items[offset : offset + limit], "total": len(items)}
+
+
+def summary(who: Principal) -> dict[str, Any]:
+    """Counts by status, and the mean GPU utilisation of the online workers that report one."""
+    rows = as_outs(Worker.select().where(of_user(who)))
+    statuses = [row["status"] for row in rows]
+    usage = [
+        row["metrics"]["gpu_utilization"]
+        for row in rows
+        if row["status"] != WorkerStatus.OFFLINE
+        and row["metrics"]
+        and row["metrics"].get("gpu_utilization") is not None
+    ]
+    return {
+        "total": len(rows),
+        "online": sum(status != WorkerStatus.OFFLINE for status in statuses),
+        "training": statuses.count(WorkerStatus.TRAINING),
+        "idle": statuses.count(WorkerStatus.IDLE),
+        "avg_gpu_utilization": sum(usage) / len(usage) if usage else None,
+    }
+
+
+def as_out(worker: Worker) -> dict[str, Any]:
+    return as_outs([worker])[0]
+
+
+def as_outs(workers: Iterable[Worker]) -> list[dict[str, Any]]:
+    """`WorkerOut`s, with what each is doing; two queries however many there are."""
+    rows = list(workers)
+    work = working_on([row.id for row in rows])
+    return [_as_out(row, work.get(row.id)) for row in rows]
+
+
+def working_on(worker_ids: Sequence[int]) -> dict[int, Task]:
+    """The task (with its job) that each worker is offered or runs."""
+    rows = (
+        Task.select(Task, Job)
+        .join(Job)
+        .where(Task.worker.in_(list(worker_ids)) & Task.status.in_(WORKING))
+        .order_by(Task.status, Task.id)
+    )
+    return {row.worker_id: row for row in rows}
+
+
+def _as_out(row: Worker, task: Task | None) -> dict[str, Any]:
+    return {**row.__data__, "status": status_of(row, task), "current_job": _current_job(task),
+            "user_id": row.user_id, "project_id": row.project_id}  # fmt: skip
+
+
+def status_of(row: Worker, task: Task | None) -> WorkerStatus:
+    """What a worker is doing: the first of these that holds."""
+    if row.status == WorkerStatus.OFFLINE:
+        return WorkerStatus.OFFLINE
+    if row.draining:
+        return WorkerStatus.DRAINING
+    if row.paused:
+        return WorkerStatus.PAUSED
+    if task is not None and task.status == TaskStatus.RUNNING:
+        return WorkerStatus.TRAINING if task.kind == TaskKind.TRAIN else WorkerStatus.BUSY
+    return WorkerStatus.IDLE
+
+
+def _current_job(task: Task | None) -> dict[str, Any] | None:
+    if task is None or task.status != TaskStatus.RUNNING:
+        return None
+    progress = task.job.progress
+    return {
+        "id": task.job_id,
+        "kind": task.job.kind,
+        "name": task.job.name,
+        "percent": progress.get("percent"),
+        "eta_seconds": progress.get("eta_seconds"),
+    }
+
+
+# --- changing --------------------------------------------------------------------------------
+
+
+def create(context: Context, who: Principal, body: WorkerIn) -> dict[str, Any]:
+    """Register by hand; the answer holds the key, which is shown once."""
+    project_id = project_for(who, body.project_id)
+    key = new_key()
+    row = Worker.create(
+        user=who.user_id,
+        project=project_id,
+        name=body.name,
+        worker_type=body.worker_type,
+        key_hash=digest(key),
+    )
+    publish(context, row.id)
+    return {"worker": as_out(row), "api_key": key}
+
+
+def new_key() -> str:
+    return f"wkr_{secrets.token_urlsafe(32)}"
+
+
+def patch(context: Context, who: Principal, worker_id: int, body: WorkerPatch) -> dict[str, Any]:
+    """Rename, or change what it is used for."""
+    find(who, worker_id, ProjectRole.EDITOR)
+    changes = body.model_dump(exclude_none=True)
+    if changes:
+        Worker.update(**changes).where(Worker.id == worker_id).execute()
+        publish(context, worker_id)
+        signals.wake(context)
+    return get(who, worker_id)
+
+
+def rotate_key(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
+    """A new key; the old one stops working and its socket is closed."""
+    row = find(who, worker_id, ProjectRole.ADMIN)
+    key = new_key()
+    Worker.update(key_hash=digest(key)).where(Worker.id == row.id).execute()
+    signals.close_socket(context, row.id, CloseCode.REVOKED, "This agent's key was replaced.")
+    return {"worker": as_out(row), "api_key": key}
+
+
+def set_paused(context: Context, who: Principal, worker_id: int, paused: bool) -> dict[str, Any]:
+    """A paused worker finishes what it runs and is offered nothing new."""
+    find(who, worker_id, ProjectRole.EDITOR)
+    Worker.update(paused=paused).where(Worker.id == worker_id).execute()
+    publish(context, worker_id)
+    signals.wake(context)
+    return get(who, worker_id)
+
+
+def set_draining(
+    context: Context, who: Principal, worker_id: int, draining: bool
+) -> dict[str, Any]:
+    """As paused, and the agent is told, so that it refuses by itself."""
+    find(who, worker_id, ProjectRole.EDITOR)
+    Worker.update(draining=draining).where(Worker.id == worker_id).execute()
+    signals.tell(context, worker_id, Drain(on=draining))
+    publish(context, worker_id)
+    signals.wake(context)
+    return get(who, worker_id)
+
+
+# --- events ----------------------------------------------------------------------------------
+
+
+def publish(context: Context, worker_id: int) -> None:
+    """Tell the dashboards what a worker is doing now."""
+    row = Worker.get_or_none((Worker.id == worker_id) & Worker.deleted_at.is_null())
+    if row is not None:
+        data = WorkerOut.model_validate(as_out(row)).model_dump(mode="json")
+        context.publish(EventType.WORKER_STATE, fleet_topic(row.project_id), data)
+
+
+def publish_deleted(context: Context, row: Worker) -> None:
+    data = {"id": row.id, "deleted": True}
+    context.publish(EventType.WORKER_STATE, fleet_topic(row.project_id), data)
+
+
+def moved(context: Context, worker_id: int, status: WorkerStatus, previous: str) -> None:
+    """Publish, and tell the plugins that listen."""
+    publish(context, worker_id)
+    outbox.hook(
+        context, "worker_changed",
+        {"worker_id": worker_id, "status": str(status), "previous": str(previous)},
+    )  # fmt: skip
+
+
+def may_run(worker: Worker, job: Owned) -> bool:
+    """Whether a worker may see a job's data: its project's, its user's own, or the house's."""
+    return (
+        worker.project_id == job.project_id
+        or worker.user_id == job.user_id
+        or worker.kind == "managed"
+    )
+
+
+def allowed_types(kind: str) -> tuple[WorkerType, ...]:
+    """The worker types that take tasks of a kind; whoever only answers chats still downloads."""
+    if kind == TaskKind.DOWNLOAD:
+        return (WorkerType.BOTH, WorkerType.FINE_TUNER, WorkerType.PROMPTER)
+    return (WorkerType.BOTH, WorkerType.FINE_TUNER)
+
+
+def project_ids(user_id: int) -> list[int]:
+    """The projects that a user may see."""
+    rows = ProjectMember.select(ProjectMember.project).where(ProjectMember.user == user_id)
+    return [row.project_id for row in rows]
