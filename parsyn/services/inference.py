@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid, not_found
 from parsyn.services.context import Context
-from parsyn.services.principal import Principal
+from parsyn.services.principal import Principal, project_for
 from parsyn.store.models import Model, ModelFile
-from parsyn.store.projects import RANK, ProjectMember, visible
+from parsyn.store.projects import RANK, role_on, visible
 from parsyn.wire.api.chat import SamplingIn
 from parsyn.wire.refs import ModelRef
 from parsyn.wire.states import ModelState, ProjectRole
@@ -30,8 +30,8 @@ SLUG_ID = re.compile(r"[1-9][0-9]{0,8}")
 class Target:
     """A model that is ready to answer, for one asker.
 
-    `projects` are those whose workers may, the model's own first: where the asker is at least an
-    editor. `defaults` are the sampling values that come with the model.
+    `projects` are those whose workers may, best first. `defaults` are the sampling values that
+    come with the model.
     """
 
     model: ModelRef
@@ -55,7 +55,7 @@ def target_for(context: Context, who: Principal, model: Model) -> Target:
     from parsyn.services.models import model_ref
 
     require_ready(model)
-    projects = prompting_projects(who, model.project_id)
+    projects = prompting_projects(who, model)
     return Target(model_ref(model), projects, _model_defaults(context, model))
 
 
@@ -81,13 +81,15 @@ def require_ready(model: Model) -> None:
     raise ParsynError(ErrorCode.INVALID_STATE, detail)
 
 
-def prompting_projects(who: Principal, first: int) -> tuple[int, ...]:
-    """The projects on whose workers this user may start work, `first` before the others."""
-    roles = [role for role, rank in RANK.items() if rank >= RANK[ProjectRole.EDITOR]]
-    rows = ProjectMember.select(ProjectMember.project).where(
-        (ProjectMember.user == who.user_id) & ProjectMember.role.in_(roles)
-    )
-    return tuple(sorted((row.project_id for row in rows), key=lambda id: (id != first, id)))
+def prompting_projects(who: Principal, model: Model) -> tuple[int, ...]:
+    """The projects whose workers this user may let answer with a model.
+
+    Its own project where the user may start work there, then the user's personal one.
+    """
+    role = role_on(model.project_id, who.user_id)
+    may_start = role is not None and RANK[role] >= RANK[ProjectRole.EDITOR]
+    personal = project_for(who, None)
+    return (model.project_id, personal) if may_start else (personal,)
 
 
 def find_by_name(who: Principal, name: str) -> Model:
@@ -141,7 +143,7 @@ def merged(*layers: Mapping[str, Any]) -> Sampling:
     return Sampling.model_validate(values)
 
 
-_configs: dict[str, dict[str, Any]] = {}
+_configs: dict[str, dict[str, Any]] = {}  # by the file's digest
 
 
 def _model_defaults(context: Context, model: Model) -> dict[str, Any]:
@@ -152,11 +154,11 @@ def _model_defaults(context: Context, model: Model) -> dict[str, Any]:
     if file is None:
         base = model.base_model
         return {} if base is None else _model_defaults(context, base)
-    if file.key not in _configs:
+    if file.sha256 not in _configs:
         if len(_configs) >= KEPT_CONFIGS:
             _configs.clear()
-        _configs[file.key] = _read_defaults(context, file)
-    return _configs[file.key]
+        _configs[file.sha256] = _read_defaults(context, file)
+    return _configs[file.sha256]
 
 
 def _read_defaults(context: Context, file: ModelFile) -> dict[str, Any]:
