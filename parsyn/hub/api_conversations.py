@@ -167,13 +167,13 @@ async def _open_both(body: CompareIn) -> list[Answer]:
         inference.targets_of, context, principal(), body.model_ids, "model_ids"
     )
     for target in targets:
-        router.pick(target.model, target.projects)
+        router.pick(target)
     messages = [turn.model_dump() for turn in body.messages]
     answers: list[Answer] = []
     try:
         for target in targets:
             sampling = inference.merged(target.defaults, body.params.model_dump())
-            answers.append(await router.open(target.model, target.projects, messages, sampling))
+            answers.append(await router.open(target, messages, sampling))
     except BaseException:
         for answer in answers:
             answer.cancel()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import Answer, Limits
+from parsyn.services.inference import Target
 from parsyn.wire.refs import ModelRef
 from parsyn.wire.states import FailureReason, WorkerStatus, WorkerType
 from parsyn.wire.worker import Chat, ChatCancel, ChatDone, HubMessage, Sampling, Token
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
+PROMPTING = frozenset({WorkerType.BOTH, WorkerType.PROMPTER})
+MANAGED = "managed"
 RESTING = frozenset({WorkerStatus.PAUSED, WorkerStatus.DRAINING, WorkerStatus.OFFLINE})
 # A worker with so many answers under way is no faster than one that must load the model first.
 CROWDED = 4
@@ -35,6 +38,10 @@ class PromptingWorker(Protocol):
     def worker_type(self) -> str: ...
     @property
     def project_id(self) -> int: ...
+    @property
+    def user_id(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
     @property
     def status(self) -> str: ...
 
@@ -91,24 +98,18 @@ class ChatRouter:
 
     # --- called by the routes -----------------------------------------------------------------
 
-    def pick(self, model: ModelRef, projects: Sequence[int]) -> PromptingWorker:
-        """The best connected worker of `projects` for this model. Raises 503 `no_worker`.
-
-        Workers of the first project are taken before those of the others.
-        """
-        near = [c for c in self.broker.connections() if c.project_id in projects]
-        able = [c for c in near if c.worker_type in (WorkerType.BOTH, WorkerType.PROMPTER)]
-        ready = [c for c in able if c.status not in RESTING]
+    def pick(self, target: Target) -> PromptingWorker:
+        """The best connected worker that may answer. Raises 503 `no_worker`."""
+        near = [one for one in self.broker.connections() if _may_answer(one, target)]
+        able = [one for one in near if one.worker_type in PROMPTING]
+        ready = [one for one in able if one.status not in RESTING]
         if not ready:
             raise _no_worker(near, able)
-        return min(
-            ready, key=lambda worker: (worker.project_id != projects[0], *self._rank(worker, model))
-        )
+        return min(ready, key=lambda worker: self._rank(worker, target))
 
     async def open(
         self,
-        model: ModelRef,
-        projects: Sequence[int],
+        target: Target,
         messages: Sequence[dict[str, Any]],
         sampling: Sampling,
         raw_prompt: str | None = None,
@@ -117,7 +118,7 @@ class ChatRouter:
 
         The caller reads it with a `Reader` and calls `cancel()` when nobody reads any more.
         """
-        worker = self.pick(model, projects)
+        worker, model = self.pick(target), target.model
         answer = Answer(
             secrets.token_hex(12),
             worker.worker_id,
@@ -149,11 +150,12 @@ class ChatRouter:
             log.warning("chat could not be sent to worker %s: %s", answer.worker_name, error)
             self.worker_gone(answer.worker_id)
 
-    def _rank(self, worker: PromptingWorker, model: ModelRef) -> tuple[Any, ...]:
+    def _rank(self, worker: PromptingWorker, target: Target) -> tuple[Any, ...]:
         answering = sum(1 for a in self._answers.values() if a.worker_id == worker.worker_id)
         return (
+            _nearness(worker, target),
             answering >= CROWDED,
-            self._distance(worker.worker_id, model),
+            self._distance(worker.worker_id, target.model),
             worker.status != WorkerStatus.IDLE,
             answering,
             worker.worker_id,
@@ -184,6 +186,18 @@ class ChatRouter:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _may_answer(worker: PromptingWorker, target: Target) -> bool:
+    """A worker sees the model and the talk: only the asker's, its project's, the house's."""
+    own = worker.project_id in target.projects or worker.user_id == target.user_id
+    return own or worker.kind == MANAGED
+
+
+def _nearness(worker: PromptingWorker, target: Target) -> int:
+    """Place of its project among the target's, so that a model stays at home where it can."""
+    known = worker.project_id in target.projects
+    return target.projects.index(worker.project_id) if known else len(target.projects)
 
 
 def _root(model: ModelRef) -> ModelRef:

@@ -53,13 +53,11 @@ class Conversing:
         """
         context = self.hub.context
         target = await context.database.read(turns.target, context, who, conversation_id)
-        self.router.pick(target.model, target.projects)
+        self.router.pick(target)
         await self._wait_for_stopped(conversation_id)
         with self._slot(conversation_id) as slot:
             turn = await context.database.write(turns.ask, context, who, conversation_id, body)
-            slot.answer = await self.router.open(
-                turn.target.model, turn.target.projects, turn.messages, turn.sampling
-            )
+            slot.answer = await self.router.open(turn.target, turn.messages, turn.sampling)
             keeping = self.hub.spawn(self._keep(slot, turn, slot.answer), "keep an answer")
         return KeptAnswer(slot.answer, keeping)
 

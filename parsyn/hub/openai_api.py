@@ -70,9 +70,7 @@ async def _open(
     context = hub().context
     target = await context.database.read(_target, context, principal(), body.model)
     sampling = inference.merged(target.defaults, body.sampling())
-    return await router_of(hub()).open(
-        target.model, target.projects, messages, sampling, raw_prompt
-    )
+    return await router_of(hub()).open(target, messages, sampling, raw_prompt)
 
 
 def _target(context: Context, who: Principal, name: str) -> Target:

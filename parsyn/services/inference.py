@@ -30,11 +30,12 @@ SLUG_ID = re.compile(r"[1-9][0-9]{0,8}")
 class Target:
     """A model that is ready to answer, for one asker.
 
-    `projects` are those whose workers may, best first. `defaults` are the sampling values that
-    come with the model.
+    Workers of `projects` may answer (best first), the asker's own and the house's. `defaults` are
+    the sampling values that come with the model.
     """
 
     model: ModelRef
+    user_id: int
     projects: tuple[int, ...]
     defaults: Mapping[str, Any]
 
@@ -56,7 +57,7 @@ def target_for(context: Context, who: Principal, model: Model) -> Target:
 
     require_ready(model)
     projects = prompting_projects(who, model)
-    return Target(model_ref(model), projects, _model_defaults(context, model))
+    return Target(model_ref(model), who.user_id, projects, _model_defaults(context, model))
 
 
 def visible_model(who: Principal, model_id: int, loc: str | None = None) -> Model:

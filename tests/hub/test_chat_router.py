@@ -11,6 +11,7 @@ import pytest
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import MAX_CHARACTERS, Answer, AnswerEvent, End, Limits, Piece, Reader
 from parsyn.hub.chat import CROWDED, ChatRouter
+from parsyn.services.inference import Target
 from parsyn.wire.api.chat import PhaseEvent
 from parsyn.wire.refs import FileRef, ModelRef
 from parsyn.wire.states import FailureReason, WorkerStatus, WorkerType
@@ -37,6 +38,8 @@ class Worker:
     project_id: int = 1
     worker_type: str = WorkerType.BOTH
     status: str = WorkerStatus.IDLE
+    user_id: int = 3
+    kind: str = "user"
 
     @property
     def name(self) -> str:
@@ -79,7 +82,8 @@ def router(*workers: Worker, limits: Limits | None = None) -> tuple[ChatRouter, 
 async def begin(
     chat: ChatRouter, model: ModelRef = BASE, projects: tuple[int, ...] = (1,)
 ) -> Answer:
-    return await chat.open(model, projects, [{"role": "user", "content": "hi"}], Sampling())
+    target = Target(model, user_id=7, projects=projects, defaults={})
+    return await chat.open(target, [{"role": "user", "content": "hi"}], Sampling())
 
 
 async def read(answer: Answer) -> AsyncIterator[AnswerEvent]:
@@ -147,6 +151,14 @@ async def test_a_crowded_worker_is_left_alone() -> None:
 async def test_workers_of_the_models_own_project_come_first() -> None:
     chat, _ = router(Worker(1, project_id=2), Worker(2, project_id=1, status=WorkerStatus.BUSY))
     assert (await begin(chat, projects=(1, 2))).worker_id == 2
+
+
+async def test_ones_own_worker_and_the_houses_may_answer_from_any_project() -> None:
+    for far in (Worker(1, project_id=9, user_id=7), Worker(1, project_id=9, kind="managed")):
+        chat, _ = router(far)
+        assert (await begin(chat)).worker_id == 1
+        chat, _ = router(far, Worker(2))
+        assert (await begin(chat)).worker_id == 2, "the model's own project comes first"
 
 
 async def test_a_worker_fetches_the_files_of_its_own_running_chat_only() -> None:
