@@ -30,6 +30,7 @@ class Appliance:
         self.env = env or {}
         self.greeting = ""
         self.url = ""
+        self.clients: list[HubClient] = []
 
     def start(self) -> None:
         """Start and wait for the greeting; its log is data/../hub.log."""
@@ -44,7 +45,6 @@ class Appliance:
                 [*command, *(["--agent"] if self.agent else [])],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
                 env={**os.environ, **self.env},
             )
         self._wait()
@@ -55,7 +55,7 @@ class Appliance:
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             select.select([self.process.stdout], [], [], 0.5)
-            self.greeting += self.process.stdout.read() or ""
+            self.greeting += (self.process.stdout.read() or b"").decode()
             address = re.search(r"Address\s+(\S+)", self.greeting)
             complete = "Data directory" in self.greeting and self.greeting.endswith("\n")
             if address and complete:
@@ -67,7 +67,9 @@ class Appliance:
         raise AssertionError(f"The hub did not start:\n{self.log.read_text()}")
 
     def client(self, email: str = EMAIL, password: str = PASSWORD) -> HubClient:
-        return HubClient(self.url, email, password)
+        made = HubClient(self.url, email, password)
+        self.clients.append(made)
+        return made
 
     def create_owner(self) -> None:
         """An owner account, before or while the hub runs."""
@@ -98,13 +100,18 @@ class Appliance:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(30)
+        self._close()
+        return code
+
+    def _close(self) -> None:
+        while self.clients:
+            self.clients.pop().close()
         if self.process.stdout:
             self.process.stdout.close()
-        return code
 
     def kill(self) -> None:
         """SIGKILL, as a power cut would."""
         self.process.kill()
         self.process.wait()
-        if self.process.stdout:
-            self.process.stdout.close()
+        self.greeting = ""
+        self._close()

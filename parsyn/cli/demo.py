@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ def demo_command(leave: bool, as_json: bool, data: Path | None, port: int) -> No
     password = secrets.token_urlsafe(9)
     base = _prepare(folder, password, screen)
     with _appliance(folder, port) as (url, process):
-        story = Story(HubClient(url, EMAIL, password), base, folder, screen)
-        outcome = story.run()
+        with closing(HubClient(url, EMAIL, password)) as hub:
+            outcome = Story(hub, base, folder, screen).run()
         outcome.url, outcome.email, outcome.password = url, EMAIL, password
         _tell(outcome)
         if as_json:

@@ -9,7 +9,7 @@ import click
 
 from parsyn.cli.options import config_option, data_option, settings_from
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.jobs.process import REDIS_VARIABLE, work
+from parsyn.jobs.process import work
 
 
 @click.command("jobs")
@@ -19,7 +19,7 @@ from parsyn.jobs.process import REDIS_VARIABLE, work
 def jobs_command(burst: bool, data: Path | None, config_file: Path | None) -> None:
     """Run one RQ worker process, for a hub whose Redis is `hub.redis`."""
     settings = settings_from(data, config_file)
-    if not settings.text("hub.redis") and not os.environ.get(REDIS_VARIABLE):
+    if not settings.text("hub.redis"):
         raise ParsynError(
             ErrorCode.CONFIG,
             "The embedded Valkey belongs to `parsyn serve`. Set hub.redis to run jobs apart.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 from typing import Any
 
@@ -105,6 +106,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2 if error.code is ErrorCode.CONFIG else 1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get("PARSYN_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        click.echo(
+            f"parsyn: something went wrong inside ({what}). PARSYN_DEBUG=1 shows where.", err=True
+        )
+        sys.exit(1)
 
 
 if __name__ == "__main__":

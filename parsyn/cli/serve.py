@@ -21,7 +21,6 @@ from parsyn.config import Settings
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.app import create_app
 from parsyn.hub.server import bind, serve
-from parsyn.jobs.process import REDIS_VARIABLE
 from parsyn.services import accounts
 from parsyn.services.context import Context, open_context, prepare_data_dir
 from parsyn.store.migrate import migrate
@@ -115,7 +114,7 @@ def _job_process(settings: Settings, redis_url: str, number: int, stack: ExitSta
     env = {
         **os.environ,
         "PARSYN_DATA": str(settings.data_dir),
-        REDIS_VARIABLE: redis_url,
+        "PARSYN_HUB_REDIS": redis_url,
         # macOS aborts forked children that touch Objective-C; harmless elsewhere.
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",
     }

@@ -25,6 +25,9 @@ class HubClient:
         answer = self.call("POST", "/api/v1/auth/login", {"email": email, "password": password})
         self.http.headers["Authorization"] = f"Bearer {answer['token']}"
 
+    def close(self) -> None:
+        self.http.close()
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One JSON call; the answer's JSON, or None for 204."""
         answer = self.http.request(method, path, json=body)

@@ -46,15 +46,15 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    ready = asyncio.create_task(_announce(listener, on_ready))
+    ready = asyncio.create_task(_announce(listener.getsockname()[:2], on_ready))
     try:
         await SERVERS[settings.text("hub.server")](app, settings, listener, stop)
     finally:
         ready.cancel()
 
 
-async def _announce(listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    host, port = listener.getsockname()[:2]
+async def _announce(address: tuple[str, int], on_ready: Callable[[], None]) -> None:
+    host, port = address
     target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     while True:
         try:

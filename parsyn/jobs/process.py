@@ -10,7 +10,6 @@ from parsyn import config
 from parsyn.queue import QUEUE
 from parsyn.services.context import Context, open_context
 
-REDIS_VARIABLE = "PARSYN_JOBS_REDIS"
 _context: Context | None = None
 
 
@@ -23,7 +22,7 @@ def job_context() -> Context:
     global _context
     if _context is None:
         settings = config.load(data_dir=Path(os.environ["PARSYN_DATA"]))
-        _context = open_context(settings, os.environ.get(REDIS_VARIABLE))
+        _context = open_context(settings)
     return _context
 
 

@@ -62,6 +62,10 @@ class Database:
         )
 
     def _postgres(self, url: str) -> peewee.Database:
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise ParsynError(
+                ErrorCode.CONFIG, f"hub.database must be `sqlite` or postgresql://…, not {url!r}."
+            )
         try:
             options = parse_url(url, unquote_password=True, unquote_user=True)
         except (RuntimeError, ValueError) as error:

@@ -17,6 +17,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from parsyn.errors import ErrorCode, ParsynError
+
 COMMIT_SECONDS = 0.25
 
 SCHEMA = (
@@ -90,9 +92,7 @@ class MetricsStore:
 
     def _connect(self) -> Any:
         if not self.is_sqlite:
-            import psycopg
-
-            return psycopg.connect(self._url)
+            return _postgres(self._url)
         connection = sqlite3.connect(self._path, timeout=20)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -222,3 +222,16 @@ class MetricsStore:
             connection.execute(self._sql(f"DELETE FROM {table} WHERE job_id = ?"), (job_id,))  # noqa: S608
         connection.commit()
         connection.close()
+
+
+def _postgres(url: str) -> Any:
+    import psycopg
+
+    try:
+        return psycopg.connect(url)
+    except psycopg.OperationalError as error:
+        raise ParsynError(
+            ErrorCode.UNAVAILABLE,
+            f"The database cannot be reached: {str(error).strip().splitlines()[-1]}",
+            retry_after=5,
+        ) from error

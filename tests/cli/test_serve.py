@@ -145,6 +145,7 @@ def test_a_newer_schema_is_one_line(tmp_path: Path) -> None:
     [
         ("PARSYN_HUB_PORT", "many", "PARSYN_HUB_PORT must be a whole number"),
         ("PARSYN_HUB_DATABASE", "mysql://x", "hub.database must be"),
+        ("PARSYN_HUB_DATABASE", "postgresql://127.0.0.1:1/x", "The database cannot be reached"),
         ("PARSYN_STORAGE_USE", "tape", "storage.use names 'tape'"),
     ],
 )
