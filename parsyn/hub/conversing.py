@@ -86,7 +86,6 @@ class Conversing:
                 retry_after=1,
             )
         slot = self._slots[conversation_id] = _Slot()
-        slot.freed.clear()
         try:
             yield slot
         except BaseException:

@@ -109,12 +109,12 @@ def find_by_name(who: Principal, name: str) -> Model:
 
 def named_models(who: Principal) -> list[tuple[str, Model]]:
     """(the name that finds it, model) of every visible model that is ready, newest first."""
-    rows = Model.select().where((Model.state == ModelState.READY) & visible(Model, who.user_id))
-    found = []
-    for model in rows.order_by(Model.id.desc()):
-        clear = find_by_name(who, model.slug).id == model.id
-        found.append((model.slug if clear else str(model.id), model))
-    return found
+    rows = list(_ready_first(who, Model.state == ModelState.READY))
+    meant: dict[str, int] = {}
+    for row in rows:
+        meant.setdefault(row.slug, row.id)
+    rows.sort(key=lambda row: row.id, reverse=True)
+    return [(row.slug if meant[row.slug] == row.id else str(row.id), row) for row in rows]
 
 
 def _ready_first(who: Principal, condition: Any) -> Any:
