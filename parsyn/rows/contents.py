@@ -72,13 +72,15 @@ def is_binary(value: Any) -> bool:
 def repeats(samples: Sequence[Values], text: str, columns: Iterable[str]) -> bool:
     """Whether the text column is another rendering of what the other columns say."""
     wanted = list(columns)
-    rows = [row for row in samples if isinstance(row.get(text), str)]
-    return bool(rows and wanted) and all(
-        leaf.strip() in row[text]
-        for row in rows
-        for column in wanted
-        for leaf in _leaves(row.get(column))
-    )
+    said = 0
+    for row in samples:
+        if not isinstance(row.get(text), str):
+            continue
+        leaves = [leaf.strip() for column in wanted for leaf in _leaves(row.get(column))]
+        if any(leaf not in row[text] for leaf in leaves):
+            return False
+        said += len(leaves)
+    return said > 0
 
 
 def _leaves(value: Any) -> list[str]:

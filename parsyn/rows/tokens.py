@@ -178,6 +178,8 @@ class RowEncoder:
             and text[starts[first - 1] : start].isspace()
         ):
             first -= 1
+        if end - start == len(text):
+            return first, last
         # The line break that templates write after the end of a turn is never generated.
         cut = last
         while cut > first and text[offsets[cut - 1][0] : offsets[cut - 1][1]].isspace():

@@ -76,7 +76,7 @@ def is_trained(message: Message) -> bool:
 
 def require_answer(messages: list[Message], column: str, *, last: bool = False) -> None:
     """Refuses a conversation without a turn to learn from, or that does not end in one."""
-    if last and messages[-1]["role"] != "assistant":
+    if last and (not messages or messages[-1]["role"] != "assistant"):
         raise BadRow(
             ProblemCode.NO_ANSWER, "The conversation does not end with an assistant turn.", column
         )
