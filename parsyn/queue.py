@@ -48,6 +48,14 @@ class JobQueue:
             raise
         return True
 
+    def waits(self, key: str) -> bool:
+        """Whether the job of that key is still to be taken; True when Redis does not answer."""
+        try:
+            job = self.rq.fetch_job(key)
+            return job is not None and self.rq.get_job_position(job) is not None
+        except redis.RedisError:
+            return True
+
     def check(self) -> None:
         """Raise redis.RedisError when Redis does not answer."""
         self.redis.ping()

@@ -42,6 +42,7 @@ class Endpoint:
     idempotent: bool
     tag: str
     ticket: bool = False
+    form: bool = False
 
 
 def hub() -> Hub:
@@ -75,12 +76,14 @@ class Api:
         status: int = 200,
         idempotent: bool = False,
         ticket: bool = False,
+        form: bool = False,
     ) -> Callable[[Handler], Handler]:
         """Declare an operation; the first line of the handler's docstring is its summary.
 
         The handler gets the parsed `body` (when one is declared) and the path's values. What it
         returns is validated as `answers` and sent as JSON; a Response is sent as it is. With
-        `ticket` the handler checks a signed ticket itself (storage).
+        `ticket` the handler checks a signed ticket itself (storage). With `form` the body may also
+        come as multipart/form-data; the handler then gets None and reads the form.
         """
 
         def declare(handler: Handler) -> Handler:
@@ -97,6 +100,7 @@ class Api:
                 idempotent=idempotent,
                 tag=self.tag,
                 ticket=ticket,
+                form=form,
             )
             self.endpoints.append(declared)
             view = _view(handler, declared)
@@ -116,7 +120,8 @@ def _view(handler: Handler, declared: Endpoint) -> Callable[..., Awaitable[Respo
     async def view(**values: Any) -> Response:
         _refuse_impossible_ids(values)
         if declared.body is not None:
-            values["body"] = await parse_body(declared.body)
+            is_form = declared.form and request.mimetype == "multipart/form-data"
+            values["body"] = None if is_form else await parse_body(declared.body)
         if declared.idempotent and request.headers.get("Idempotency-Key"):
             from parsyn.hub.idempotency import once
 

@@ -10,7 +10,11 @@ from parsyn.wire.states import Compression, DatasetStatus, StatsStatus
 
 
 class Dataset(Owned):
-    """`problems` is the report's list, `summary` its first sentence; `key` is the file's."""
+    """`problems` is the report's list, `summary` its first sentence; `key` is the file's.
+
+    `revision` counts the validations asked for: what an older one finds is ignored. The job that
+    validates or measures holds `lease_until` ahead of the clock; `tries` counts such jobs.
+    """
 
     name = peewee.CharField()
     filename = peewee.CharField()
@@ -36,6 +40,9 @@ class Dataset(Owned):
     operation = peewee.CharField(null=True)
     stats_status = peewee.CharField(default=StatsStatus.NONE)
     stats = Json(null=True)
+    revision = peewee.IntegerField(default=1)
+    lease_until = peewee.DoubleField(default=0.0)
+    tries = peewee.IntegerField(default=0)
 
     class Meta:
         table_name = "datasets"

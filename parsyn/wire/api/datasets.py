@@ -72,7 +72,10 @@ class HistogramOut(Out):
 
 
 class TokenStats(Out):
+    """`trained` tokens are learnt from. `tokenizer` is a model's name, or `characters/4`."""
+
     total: int
+    trained: int | None = None
     mean: float
     p50: float
     p95: float
@@ -148,8 +151,11 @@ class PreviewToken(Out):
 
 class PreviewRow(Out):
     row: int
+    line: int | None = None
     raw: Any
     messages: list[dict[str, Any]] | None = None
+    tools: list[dict[str, Any]] | None = None
+    label: bool | None = None
     chosen: list[dict[str, Any]] | None = None
     rejected: list[dict[str, Any]] | None = None
     text: str | None = None
