@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid, not_found
 from parsyn.services.context import Context
+from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, project_for
 from parsyn.store.models import Model, ModelFile
 from parsyn.store.projects import RANK, role_on, visible
@@ -53,8 +54,6 @@ def targets_of(context: Context, who: Principal, model_ids: list[int], loc: str)
 
 def target_for(context: Context, who: Principal, model: Model) -> Target:
     """As `target_of`, for a row that was found visible already."""
-    from parsyn.services.models import model_ref
-
     require_ready(model)
     projects = prompting_projects(who, model)
     return Target(model_ref(model), who.user_id, projects, _model_defaults(context, model))
