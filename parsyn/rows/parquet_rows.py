@@ -30,17 +30,17 @@ def read_parquet(path: Path, compression: Compression, limits: Limits) -> Iterat
             for values in _batch_rows(batch, limits):
                 row += 1
                 yield row, None, values
+    except MemoryError as error:
+        raise UnusableFile(
+            ProblemCode.ROW_TOO_LARGE,
+            "A part of the Parquet file does not fit in memory. Write it with smaller row groups.",
+            row=row + 1,
+        ) from error
     except (pa.ArrowException, OSError, RecursionError, ValueError, OverflowError) as error:
         raise UnusableFile(
             ProblemCode.DAMAGED_FILE,
             "The Parquet file is damaged or uses what the reader does not know. "
             "Write it again and upload it once more.",
-            row=row + 1,
-        ) from error
-    except MemoryError as error:
-        raise UnusableFile(
-            ProblemCode.ROW_TOO_LARGE,
-            "A part of the Parquet file does not fit in memory. Write it with smaller row groups.",
             row=row + 1,
         ) from error
 
