@@ -146,7 +146,7 @@ def cpu_has_bf16() -> bool:
 
 
 def require_quantization(device: str) -> None:
-    """Raise TaskFailure `user_error` with the reason where weights cannot be loaded in 4 or 8 bit."""
+    """Raise TaskFailure `user_error` with the reason where 4 or 8 bit cannot be loaded."""
     why = None
     if not device.startswith("cuda"):
         why = "a base in 4 or 8 bit needs an NVIDIA GPU, and this agent works on the CPU"
@@ -170,6 +170,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and (
         "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text
     )
+
+
+def context_length_of(folder: Path) -> int | None:
+    """The longest sequence, in tokens, that the model's config.json says it was made for."""
+    config = _read_config(folder / "config.json")
+    for part in (config, config.get("text_config") if isinstance(config, dict) else None):
+        value = part.get("max_position_embeddings") if isinstance(part, dict) else None
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
 
 
 def refuse_remote_code(folder: Path, allowed: bool) -> None:
