@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -105,7 +106,8 @@ def run_child(request: Request, timeout: float, memory_bytes: int = MEMORY_BYTES
 
 
 def _import_path() -> list[str]:
-    return [entry for entry in sys.path if os.path.isabs(entry)]
+    home = str(Path(__file__).parents[2])
+    return [home, *(entry for entry in sys.path if os.path.isabs(entry) and entry != home)]
 
 
 def _environment() -> dict[str, str]:

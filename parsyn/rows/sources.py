@@ -9,9 +9,9 @@ from pathlib import Path
 
 from parsyn.rows.formats import Row, Sniffed, read_rows, sniff
 from parsyn.rows.json_values import Values
-from parsyn.rows.mapping import Plan, plan_rows
+from parsyn.rows.mapping import BadMapping, Plan, plan_rows
 from parsyn.rows.messages import Example, normalise
-from parsyn.rows.problems import BadRow, Limits, Problem
+from parsyn.rows.problems import BadRow, Limits, Problem, Severity, UnusableFile
 from parsyn.rows.requests import Source
 from parsyn.rows.shapes import SAMPLE_ROWS, Recognition, recognise
 from parsyn.wire.states import SchemaKind
@@ -48,6 +48,23 @@ def open_source(source: Source) -> OpenSource:
         recognition = recognise(columns, samples)
         plan = _recognised_plan(recognition)
     return OpenSource(sniffed, chain(head, items), columns, recognition, plan)
+
+
+def read_examples(source: Source) -> Iterator[Example]:
+    """The usable rows, in file order; bad rows are left out.
+
+    Raises what `open_source` does, `BadMapping` also while a mapping is needed, and
+    `UnusableFile` where the file breaks off.
+    """
+    opened = open_source(source)
+    if opened.plan is None:
+        raise BadMapping(" ".join(opened.recognition.reasons))
+    for item in opened.items:
+        example = example_of(item, opened.plan) if isinstance(item, Row) else item
+        if isinstance(example, Example):
+            yield example
+        elif example.severity is Severity.FILE:
+            raise UnusableFile(example.code, example.message, row=example.row, line=example.line)
 
 
 def example_of(row: Row, plan: Plan) -> Example | Problem:
