@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quart import request
-
+from parsyn.hub.queries import search_text
 from parsyn.hub.routing import Api, hub, paging, principal
 from parsyn.services import admin
 from parsyn.wire.api.accounts import AdminUserOut, AdminUserPatch
@@ -19,7 +18,7 @@ api = Api("admin")
 async def list_users() -> dict[str, Any]:
     """Every user; `?q=` filters by name or address."""
     limit, offset = paging()
-    query = request.args.get("q", "").strip()
+    query = search_text()
     return await hub().context.database.read(admin.users, principal(), limit, offset, query)
 
 

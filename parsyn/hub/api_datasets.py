@@ -11,7 +11,8 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from quart import Response, request
 
-from parsyn.errors import ErrorCode, ParsynError, invalid
+from parsyn.errors import ParsynError, invalid
+from parsyn.hub.queries import choice, optional_id, search_text
 from parsyn.hub.routing import Api, hub, integer, paging, principal, validation_problem
 from parsyn.hub.streaming import TRANSFERS, send_object
 from parsyn.plugin.storage import ObjectInfo
@@ -53,8 +54,8 @@ async def list_datasets() -> dict[str, Any]:
         limit,
         offset,
         project_id=optional_id("project_id"),
-        status=_choice("status", tuple(DatasetStatus)),
-        query=request.args.get("q", "").replace("\0", ""),
+        status=choice("status", tuple(DatasetStatus)),
+        query=search_text(),
     )
 
 
@@ -107,7 +108,7 @@ async def preview(dataset_id: int) -> dict[str, Any]:
     """Rows raw and as messages; with `model_id` also rendered, with trained and masked tokens."""
     context, who = hub().context, principal()
     offset, limit = integer("offset", 0, 0, 2**31), integer("limit", 20, 1, 100)
-    train_on: Any = _choice("train_on", get_args(TrainOn)) or "completions"
+    train_on: Any = choice("train_on", get_args(TrainOn)) or "completions"
     asked = await context.database.read(
         previews.prepare, context, who, dataset_id, optional_id("model_id")
     )
@@ -192,21 +193,3 @@ def _dataset_in(given: dict[str, Any]) -> DatasetIn:
         return DatasetIn.model_validate(given)
     except ValidationError as error:
         raise validation_problem(error) from None
-
-
-# --- query strings ---------------------------------------------------------------------------
-
-
-def optional_id(name: str) -> int | None:
-    """An id of the query string."""
-    return integer(name, 0, 1, 2**31 - 1) if request.args.get(name) else None
-
-
-def _choice(name: str, choices: tuple[str, ...]) -> str:
-    value = request.args.get(name, "")
-    if value and value not in choices:
-        message = f"{name} must be one of {', '.join(choices)}, not {value[:60]!r}."
-        raise ParsynError(
-            ErrorCode.VALIDATION_FAILED, message, errors=invalid(["query", name], message).errors
-        )
-    return value

@@ -12,11 +12,13 @@ from quart import Response
 
 import parsyn
 from parsyn.hub.openapi import document
-from parsyn.hub.routing import Api, hub
-from parsyn.services import accounts, health
+from parsyn.hub.routing import Api, hub, principal
+from parsyn.services import accounts, health, overview
 from parsyn.services.context import Context
 from parsyn.wire.api.accounts import SystemOut
 from parsyn.wire.api.base import Health
+from parsyn.wire.api.training import OverviewOut
+from parsyn.wire.states import Scope
 
 api = Api("system", prefix="")
 CHECK_SECONDS = 5.0
@@ -55,6 +57,12 @@ async def openapi() -> dict[str, Any]:
         parts["openapi"] = document(hub().endpoints)
     answer: dict[str, Any] = parts["openapi"]
     return answer
+
+
+@api.endpoint("GET", "/api/v1/overview", scope=Scope.READ, answers=OverviewOut)
+async def overview_of_mine() -> dict[str, Any]:
+    """What runs, what needs a person, and how much there is."""
+    return await hub().context.database.read(overview.overview, principal())
 
 
 async def _recent_health() -> Health:

@@ -196,7 +196,8 @@ def import_folder(context: Context, user: User, path: Path, name: str) -> Model:
     refs: list[FileRef] = []
     try:
         for file in sorted(sizes):
-            refs.append(_store_file(context, path / file, f"{folder}/{file}"))
+            # One by one, so that what was stored before a failure is known.
+            refs += [_store_file(context, path / file, f"{folder}/{file}")]
         return context.database.write_sync(_import, context, user, name, refs, facts)
     except BaseException:
         for ref in refs:

@@ -1,0 +1,29 @@
+"""Filters of a query string, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quart import request
+
+from parsyn.errors import invalid
+from parsyn.hub.routing import LARGEST_ID, integer
+
+
+def optional_id(name: str) -> int | None:
+    """An id, or None where it was not given. Raises 422."""
+    return integer(name, 0, 1, LARGEST_ID) if request.args.get(name) else None
+
+
+def choice(name: str, choices: Sequence[str]) -> str:
+    """One of a closed set, or "" where it was not given. Raises 422 that names them."""
+    value = request.args.get(name, "")
+    if value and value not in choices:
+        message = f"{name} must be one of {', '.join(choices)}, not {value[:60]!r}."
+        raise invalid(["query", name], message)
+    return value
+
+
+def search_text() -> str:
+    """`?q=`: what the name must contain."""
+    return request.args.get("q", "").replace("\0", "").strip()
