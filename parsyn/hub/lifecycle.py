@@ -2,22 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any, cast
 
 from quart import Quart
+
+from parsyn.hub.broker import Broker
+from parsyn.hub.dispatcher import Dispatcher
+from parsyn.hub.fanout import Fanout
+from parsyn.hub.fleet import Fleet
+from parsyn.hub.progress import ProgressBook
+from parsyn.hub.reconciler import Reconciler
+from parsyn.services import presence
+from parsyn.services.signals import SCHEDULER, Signal
+from parsyn.wire.events import EventType
+from parsyn.wire.worker import CloseCode
 
 if TYPE_CHECKING:
     from parsyn.hub.app import Hub
 
+log = logging.getLogger(__name__)
+GOODBYE_SECONDS = 3.0
+
 
 def mount(app: Quart, hub: Hub) -> None:
     """Start the hub's background work with the application and stop it with it."""
+    life = Lifecycle(hub)
+    hub.parts["lifecycle"] = life
+    app.before_serving(life.start)
+    app.after_serving(life.stop)
 
-    @app.before_serving
-    async def start() -> None:
-        hub.context.metrics.start()
 
-    @app.after_serving
-    async def stop() -> None:
-        for task in list(hub.tasks):
+class Lifecycle:
+    def __init__(self, hub: Hub) -> None:
+        self.hub, self.context = hub, hub.context
+        self.broker = cast("Broker", hub.parts["broker"])
+        self.progress = cast("ProgressBook", hub.parts["progress"])
+        self.fleet = cast("Fleet", hub.parts["fleet"])
+        self.fanout = cast("Fanout", hub.parts["fanout"])
+        self.dispatcher = Dispatcher(self.context)
+        self.reconciler = Reconciler(self.context)
+
+    async def start(self) -> None:
+        self.context.metrics.start()
+        self.hub.spawn(self.context.bus.listen(self.heed), "events")
+        await self.context.database.write(presence.hub_started, self.context)
+        for part in (self.progress, self.fleet, self.dispatcher, self.reconciler):
+            self.hub.spawn(part.run(), type(part).__name__)
+        self.dispatcher.wake()
+
+    def heed(self, type: str, topic: str, data: dict[str, Any]) -> None:
+        """Every event and signal of all processes comes by here, on the event loop."""
+        try:
+            self._heed(type, topic, data)
+        except Exception:
+            log.exception("an event on %s could not be handled", topic)
+
+    def _heed(self, type: str, topic: str, data: dict[str, Any]) -> None:
+        if topic == SCHEDULER:
+            self.dispatcher.wake()
+            if type == Signal.STARTED:
+                self.hub.spawn(self._still_here(), "connections of this process")
+        elif topic.startswith("worker:"):
+            self.broker.heed(type, topic, data)
+        else:
+            if type == EventType.WORKER_STATE:
+                self.broker.notice(data)
+            self.fanout.pass_on(type, topic, data)
+
+    async def _still_here(self) -> None:
+        connections = {c.worker_id: c.id for c in self.broker.connections()}
+        if connections:
+            await self.context.database.write(presence.still_connected, self.context, connections)
+
+    async def drain(self) -> None:
+        """Close every socket with the reason; called before the server stops listening."""
+        self.broker.close_all(CloseCode.SERVICE_RESTART, "The hub is restarting.")
+        self.fanout.close_all(int(CloseCode.SERVICE_RESTART), "The hub is restarting.")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self.broker.emptied()
+
+    async def stop(self) -> None:
+        await self.drain()
+        await self.progress.store()
+        await self.fleet.store()
+        tasks = list(self.hub.tasks)
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -25,5 +25,6 @@ def choice(name: str, choices: Sequence[str]) -> str:
 
 
 def search_text() -> str:
-    """`?q=`: what the name must contain."""
-    return request.args.get("q", "").replace("\0", "").strip()
+    """`?q=` or `?search=`: what the name must contain."""
+    asked = request.args.get("q") or request.args.get("search", "")
+    return asked.replace("\0", "").strip()

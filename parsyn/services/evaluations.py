@@ -6,6 +6,8 @@ from typing import Any
 
 from parsyn.services import ingredients, jobs, tasks
 from parsyn.services.context import Context
+from parsyn.services.datasets import dataset_ref
+from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Job
 from parsyn.wire.api.models import EvaluationIn
@@ -15,9 +17,6 @@ from parsyn.wire.tasks import EvaluateSpec
 
 def create(context: Context, who: Principal, body: EvaluationIn) -> dict[str, Any]:
     """A queued evaluation in the model's project. Raises 422 at the field that does not fit."""
-    from parsyn.services.datasets import dataset_ref
-    from parsyn.services.models import model_ref
-
     evaluator = ingredients.plugin(context.plugins.evaluators, body.evaluator, "evaluator")
     model = ingredients.model(who, body.model_id)
     require_role(who, model.project_id, ProjectRole.EDITOR, loc="model_id")

@@ -8,6 +8,7 @@ from typing import Any
 from parsyn.errors import ParsynError, invalid, not_found
 from parsyn.services import ingredients, jobs, tasks
 from parsyn.services.context import Context
+from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Artifact, Job
 from parsyn.store.models import Model
@@ -38,8 +39,6 @@ def create(context: Context, who: Principal, model_id: int, body: ExportIn) -> d
 def _create(
     context: Context, user_id: int, model: Model, format: str, given: dict[str, Any]
 ) -> Job:
-    from parsyn.services.models import model_ref
-
     exporter = ingredients.plugin(context.plugins.exporters, format, "format")
     ingredients.require_ready_model(model)
     parsed = exporter.parse(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import peewee
@@ -51,16 +52,16 @@ def list_page(
     limit: int,
     offset: int,
     *,
-    status: str | None = None,
-    search: str | None = None,
+    statuses: Sequence[JobStatus] = (),
+    search: str = "",
     model_id: int | None = None,
     dataset_id: int | None = None,
     project_id: int | None = None,
 ) -> dict[str, Any]:
-    """One page of a kind, newest first. `status` may name several, with commas."""
+    """One page of a kind, newest first; no `statuses` are all of them."""
     query = Job.select().where((Job.kind == kind) & visible(Job, who.user_id))
-    if status:
-        query = query.where(Job.status.in_(status.split(",")))
+    if statuses:
+        query = query.where(Job.status.in_(list(statuses)))
     if search:
         query = query.where(Job.name.contains(search))
     for column, value in ((Job.model, model_id), (Job.dataset, dataset_id),

@@ -13,12 +13,13 @@ from parsyn.services.context import Context
 from parsyn.store.jobs import Task
 from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus, WorkerStatus, WorkerType
-from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, TaskKey, Welcome
+from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, HubMessage, TaskKey, Welcome
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A worker that may stay: who it is, and the hub's answer to its hello."""
+    """A worker that may stay: who it is, what it runs, the hub's answer to its hello, and what
+    to say after that."""
 
     worker_id: int
     name: str
@@ -26,7 +27,9 @@ class Arrival:
     project_id: int
     user_id: int
     kind: str
+    running: frozenset[TaskKey]
     welcome: Welcome
+    then: tuple[HubMessage, ...]
 
 
 def arrive(context: Context, credential: str, hello: Hello, connection: str) -> Arrival:
@@ -41,12 +44,12 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         worker = enrollment.find_worker(credential)
     previous = worker.status
     _describe(worker, hello, connection)
-    stale = _reconcile(context, worker, hello.running)
+    stale, then = _reconcile(context, worker, hello.running)
     workers.publish(context, worker.id)
     if previous == WorkerStatus.OFFLINE:
         workers.moved(context, worker.id, WorkerStatus.IDLE, previous)
     if worker.draining:
-        signals.tell(context, worker.id, Drain(on=True))
+        then.append(Drain(on=True))
     signals.wake(context)
     leases_of = context.settings.number
     welcome = Welcome(
@@ -60,10 +63,18 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         + leases_of("leases.unreachable_seconds"),
         stale=tuple(stale),
     )
+    running = [task for task in tasks.of_worker(worker.id) if task.status == TaskStatus.RUNNING]
     return Arrival(
-        worker.id, worker.name, worker.worker_type, worker.project_id, worker.user_id,
-        worker.kind, welcome,
-    )  # fmt: skip
+        worker_id=worker.id,
+        name=worker.name,
+        worker_type=worker.worker_type,
+        project_id=worker.project_id,
+        user_id=worker.user_id,
+        kind=worker.kind,
+        running=frozenset(TaskKey(task_id=t.id, attempt=t.attempt) for t in running),
+        welcome=welcome,
+        then=tuple(then),
+    )
 
 
 def _describe(worker: Worker, hello: Hello, connection: str) -> None:
@@ -84,10 +95,13 @@ def _describe(worker: Worker, hello: Hello, connection: str) -> None:
     ).where(Worker.id == worker.id).execute()
 
 
-def _reconcile(context: Context, worker: Worker, running: Iterable[TaskKey]) -> list[TaskKey]:
-    """Compare what the agent says it holds with what is true; returns what it must drop."""
+def _reconcile(
+    context: Context, worker: Worker, running: Iterable[TaskKey]
+) -> tuple[list[TaskKey], list[HubMessage]]:
+    """Compare what the agent says it holds with what is true; (what it must drop, what to say)."""
     held = set(running)
-    stale = []
+    stale: list[TaskKey] = []
+    then: list[HubMessage] = []
     for key in held:
         task = tasks.find(key, worker.id)
         if task is None or task.status not in workers.WORKING:
@@ -95,20 +109,18 @@ def _reconcile(context: Context, worker: Worker, running: Iterable[TaskKey]) -> 
         elif task.status == TaskStatus.OFFERED:
             tasks.accept(context, worker.id, key)
         elif task.cancel_requested_at is not None:
-            signals.tell(context, worker.id, Cancel(task_id=key.task_id, attempt=key.attempt))
+            then.append(Cancel(task_id=key.task_id, attempt=key.attempt))
     for task in tasks.of_worker(worker.id):
         known = TaskKey(task_id=task.id, attempt=task.attempt) in held
         if task.status == TaskStatus.OFFERED and not known:
             tasks.withdraw(context, task, "The connection broke before it could answer.")
     leases.seen_again(context, worker.id)
-    return stale
+    return stale, then
 
 
-def leave(context: Context, worker_id: int, connection: str) -> None:
+def leave(context: Context, connection: str) -> None:
     """The socket is gone. The worker shows as offline once it has not come back for a while."""
-    Worker.update(connection=None).where(
-        (Worker.id == worker_id) & (Worker.connection == connection)
-    ).execute()
+    Worker.update(connection=None).where(Worker.connection == connection).execute()
     signals.wake(context)
 
 
@@ -169,3 +181,4 @@ def still_connected(context: Context, connections: Mapping[int, str]) -> None:
 def hub_started(context: Context) -> None:
     """Nobody is connected to a process that has just started; the others will speak up."""
     Worker.update(connection=None).where(Worker.connection.is_null(False)).execute()
+    signals.hub_started(context)

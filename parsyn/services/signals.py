@@ -34,6 +34,11 @@ def wake(context: Context) -> None:
     _after_commit(context, Signal.WAKE, SCHEDULER, {})
 
 
+def hub_started(context: Context) -> None:
+    """Ask the other hub processes who is connected to them."""
+    _after_commit(context, Signal.STARTED, SCHEDULER, {})
+
+
 def tell(context: Context, worker_id: int, message: HubMessage) -> None:
     """Send to a worker, whichever hub process holds its socket; lost when none does."""
     _after_commit(context, Signal.SEND, worker_topic(worker_id), message.model_dump(mode="json"))

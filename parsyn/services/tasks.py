@@ -7,16 +7,19 @@ from typing import Any
 import peewee
 
 from parsyn.clock import now
-from parsyn.services import checkpoints, job_shapes, jobs, signals, workers
+from parsyn.services import checkpoints, job_shapes, jobs, models, signals, workers
 from parsyn.services.context import Context
 from parsyn.services.failures import advised
+from parsyn.services.principal import Principal
 from parsyn.store.jobs import Job, Task
 from parsyn.wire.refs import CheckpointRef
 from parsyn.wire.states import (
     RETRIED_BY_ITSELF,
     TASK_TRANSITIONS,
     FailureReason,
+    JobKind,
     JobStatus,
+    ProjectRole,
     TaskStatus,
     sources_of,
 )
@@ -160,6 +163,7 @@ def fail(context: Context, task: Task, failure: Failure) -> None:
             context, task, JobStatus.FAILED, failure.message,
             failure=failure.model_dump(mode="json"),
         )  # fmt: skip
+        models.mark_failed(context, task.job, failure)
         leave(context, task)
 
 
@@ -181,6 +185,7 @@ def cancelled(context: Context, task: Task, cause: str) -> bool:
     ):
         return False
     jobs.finish(context, task, JobStatus.CANCELLED, cause)
+    models.mark_failed(context, task.job, Failure(reason=FailureReason.CANCELLED, message=cause))
     leave(context, task)
     return True
 
@@ -193,6 +198,12 @@ def leave(context: Context, task: Task) -> None:
 
 
 # --- cancelling ------------------------------------------------------------------------------
+
+
+def cancel_job(context: Context, who: Principal, job_id: int, kind: JobKind) -> dict[str, Any]:
+    """Stop a job that `who` may change. Raises 404, 403, and 409 where it has ended."""
+    cancel(context, jobs.find(who, job_id, kind, ProjectRole.EDITOR))
+    return jobs.get(who, job_id, kind)
 
 
 def cancel(context: Context, job: Job) -> None:

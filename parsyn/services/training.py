@@ -9,6 +9,8 @@ from pydantic import ValidationError
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
 from parsyn.services import checkpoints, ingredients, job_shapes, jobs, tasks
 from parsyn.services.context import Context
+from parsyn.services.datasets import dataset_ref
+from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, project_for
 from parsyn.store.jobs import Job
 from parsyn.wire.api.training import ResumeIn, TrainingJobIn, TrainingJobPatch
@@ -87,9 +89,6 @@ def _ask_plugins(context: Context, job: Job) -> None:
 
 def spec_of(context: Context, job: Job) -> TrainSpec:
     """What the agent gets. Raises 422 where something is gone or not ready (any more)."""
-    from parsyn.services.datasets import dataset_ref
-    from parsyn.services.models import model_ref
-
     trainer = ingredients.plugin(context.plugins.trainers, job.request["trainer"], "trainer")
     if job.dataset is None or job.model is None:
         gone = "dataset" if job.dataset is None else "model"
@@ -106,12 +105,6 @@ def spec_of(context: Context, job: Job) -> TrainSpec:
         dataset=dataset_ref(job.dataset),
         validation=dataset_ref(validation) if validation is not None else None,
     )
-
-
-def cancel(context: Context, who: Principal, job_id: int) -> dict[str, Any]:
-    """Stop it wherever it is. Raises 409 where it has ended."""
-    tasks.cancel(context, jobs.find(who, job_id, TRAINING, ProjectRole.EDITOR))
-    return jobs.get(who, job_id, TRAINING)
 
 
 def resume(context: Context, who: Principal, job_id: int, body: ResumeIn) -> dict[str, Any]:

@@ -54,14 +54,14 @@ def of_user(who: Principal) -> peewee.Expression:
 
 
 def list_page(
-    who: Principal, limit: int, offset: int, status: str | None = None, search: str | None = None
+    who: Principal, limit: int, offset: int, status: str = "", search: str = ""
 ) -> dict[str, Any]:
     """One page, in order of names; `status` filters by the derived status."""
     query = Worker.select().where(of_user(who))
     if search:
         query = query.where(Worker.name.contains(search))
     rows = list(query.order_by(peewee.fn.LOWER(Worker.name), Worker.id))
-    if status is None:
+    if not status:
         return {"items": as_outs(rows[offset : offset + limit]), "total": len(rows)}
     items = [item for item in as_outs(rows) if item["status"] == status]
     return {"items": items[offset : offset + limit], "total": len(items)}
@@ -201,6 +201,14 @@ def set_draining(
     publish(context, worker_id)
     signals.wake(context)
     return get(who, worker_id)
+
+
+def resume(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
+    """Take back a pause or a drain."""
+    row = find(who, worker_id, ProjectRole.EDITOR)
+    if row.draining:
+        set_draining(context, who, worker_id, False)
+    return set_paused(context, who, worker_id, False)
 
 
 # --- events ----------------------------------------------------------------------------------

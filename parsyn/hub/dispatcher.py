@@ -1,0 +1,54 @@
+"""Offers queued tasks as soon as something may fit: woken by events, never by a clock alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from parsyn.clock import now
+from parsyn.services import scheduling
+from parsyn.services.context import Context
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Only for the event loop's thread; `run` works until it is cancelled."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._wake = asyncio.Event()
+        self._expiring: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                await self._dispatch()
+        finally:
+            for task in self._expiring:
+                task.cancel()
+
+    async def _dispatch(self) -> None:
+        try:
+            offered = await self._context.database.write(scheduling.dispatch, self._context)
+        except Exception:
+            log.exception("queued tasks could not be offered; the reconciler tries again")
+            return
+        if offered:
+            self._expect_answers()
+
+    def _expect_answers(self) -> None:
+        task = asyncio.create_task(self._expire())
+        self._expiring.add(task)
+        task.add_done_callback(self._expiring.discard)
+
+    async def _expire(self) -> None:
+        """The reconciler would find them too, but up to ten seconds later."""
+        seconds = self._context.settings.number("leases.offer_seconds")
+        await asyncio.sleep(seconds + 0.05)
+        await self._context.database.write(scheduling.expire_offers, self._context, now())

@@ -1,0 +1,143 @@
+"""From events to the dashboards that watch their topic; a slow one never holds up the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from typing import Any
+
+from parsyn.wire.events import EventType
+
+WAITING_LIMIT = 1000
+METRICS_SECONDS = 0.1
+
+
+class Watcher:
+    """One dashboard's socket: its topics, and what waits to be sent.
+
+    A topic that a client names may stand for several inside (`fleet`: one a project).
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, frozenset[str]] = {}
+        self.closing: tuple[int, str] | None = None
+        self._waiting: deque[str] = deque()
+        self._ready = asyncio.Event()
+        self._seq = 0
+
+    def put(self, body: str) -> bool:
+        """Queue an event (a JSON object without `seq`); False when too many wait."""
+        if len(self._waiting) >= WAITING_LIMIT:
+            return False
+        self._seq += 1
+        self._waiting.append(f'{{"seq":{self._seq},{body[1:]}')
+        self._ready.set()
+        return True
+
+    def say(self, type: EventType, topic: str | None, data: dict[str, Any]) -> None:
+        """An event for this client alone."""
+        self.put(event_body(type, topic, data))
+
+    def start_over(self) -> None:
+        """It was too slow: what waits is dropped and the client told to subscribe again."""
+        self._waiting.clear()
+        self.topics.clear()
+        self.say(EventType.RESUBSCRIBE, None, {})
+
+    def close(self, code: int, reason: str) -> None:
+        self.closing = self.closing or (code, reason)
+        self._ready.set()
+
+    async def take(self) -> list[str]:
+        """What waits; nothing when the socket is to be closed."""
+        await self._ready.wait()
+        self._ready.clear()
+        batch = list(self._waiting)
+        self._waiting.clear()
+        return batch
+
+
+def event_body(type: str, topic: str | None, data: dict[str, Any]) -> str:
+    shown = {"type": str(type), "topic": topic, "data": data}
+    return json.dumps(shown, separators=(",", ":"), allow_nan=False)
+
+
+class Fanout:
+    """Lives on the event loop of one hub process."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[Watcher, str]] = {}
+        self._points: dict[str, list[Any]] = {}
+        self._watchers: set[Watcher] = set()
+
+    # --- who watches --------------------------------------------------------------------------
+
+    def add(self, watcher: Watcher) -> None:
+        self._watchers.add(watcher)
+
+    def remove(self, watcher: Watcher) -> None:
+        for shown in list(watcher.topics):
+            self.unsubscribe(watcher, shown)
+        self._watchers.discard(watcher)
+
+    def subscribe(self, watcher: Watcher, shown: str, inner: frozenset[str]) -> None:
+        """Let `watcher` hear of `inner` topics, under the name `shown`."""
+        self.unsubscribe(watcher, shown)
+        watcher.topics[shown] = inner
+        for topic in inner:
+            self._by_topic.setdefault(topic, {})[watcher] = shown
+
+    def unsubscribe(self, watcher: Watcher, shown: str) -> None:
+        for topic in watcher.topics.pop(shown, frozenset()):
+            self._forget(watcher, topic)
+
+    def _forget(self, watcher: Watcher, topic: str) -> None:
+        watchers = self._by_topic.get(topic, {})
+        watchers.pop(watcher, None)
+        if not watchers:
+            self._by_topic.pop(topic, None)
+
+    def close_all(self, code: int, reason: str) -> None:
+        for watcher in self._watchers:
+            watcher.close(code, reason)
+
+    # --- what they hear -----------------------------------------------------------------------
+
+    def pass_on(self, type: str, topic: str, data: dict[str, Any]) -> None:
+        """Give an event to whoever watches its topic; metrics are gathered for 100 ms at most."""
+        if topic not in self._by_topic:
+            return
+        if type == EventType.JOB_METRICS:
+            self._gather(topic, data["points"])
+        else:
+            self._deliver(type, topic, data)
+
+    def _gather(self, topic: str, points: list[Any]) -> None:
+        if topic in self._points:
+            self._points[topic] += points
+            return
+        # The first ones after a pause go at once; those that follow closely wait for company.
+        self._points[topic] = []
+        self._deliver(EventType.JOB_METRICS, topic, {"points": points})
+        self._wait_for_company(topic)
+
+    def _wait_for_company(self, topic: str) -> None:
+        asyncio.get_running_loop().call_later(METRICS_SECONDS, self._release, topic)
+
+    def _release(self, topic: str) -> None:
+        points = self._points.pop(topic)
+        if points:
+            self._points[topic] = []
+            self._deliver(EventType.JOB_METRICS, topic, {"points": points})
+            self._wait_for_company(topic)
+
+    def _deliver(self, type: str, topic: str, data: dict[str, Any]) -> None:
+        bodies: dict[str, str] = {}
+        for watcher, shown in list(self._by_topic.get(topic, {}).items()):
+            if shown not in bodies:
+                bodies[shown] = event_body(type, shown, data)
+            if not watcher.put(bodies[shown]):
+                for subscribed in list(watcher.topics):
+                    self.unsubscribe(watcher, subscribed)
+                watcher.start_over()

@@ -1,0 +1,51 @@
+"""When each connected worker was last heard and what it measured; stored every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from parsyn.clock import now
+from parsyn.hub.broker import Broker, Connection
+from parsyn.services import presence
+from parsyn.services.context import Context
+
+log = logging.getLogger(__name__)
+LONGEST_SECONDS = 5.0
+
+
+class Fleet:
+    """Only for the event loop's thread; `run` stores until it is cancelled."""
+
+    def __init__(self, context: Context, broker: Broker) -> None:
+        self._context = context
+        self._broker = broker
+        self._heard: dict[int, tuple[str, float, dict[str, Any] | None]] = {}
+        offline = context.settings.number("leases.offline_seconds")
+        self.every = min(LONGEST_SECONDS, offline / 4)
+
+    def heard(self, connection: Connection, metrics: dict[str, Any] | None = None) -> None:
+        """A message came."""
+        before = self._heard.get(connection.worker_id)
+        kept = metrics or (before[2] if before else None)
+        self._heard[connection.worker_id] = (connection.id, now(), kept)
+
+    def forget(self, worker_id: int) -> None:
+        self._heard.pop(worker_id, None)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self.every)
+            await self.store()
+
+    async def store(self) -> None:
+        """One transaction for all that were heard since the last one."""
+        if not self._heard:
+            return
+        heard, self._heard = self._heard, {}
+        try:
+            await self._context.database.write(presence.touch, self._context, heard)
+        except Exception as error:
+            log.warning("when workers were heard is not stored yet: %s", error)
+            self._heard = {**heard, **self._heard}
