@@ -12,14 +12,21 @@ from parsyn.hub.answers import Answer, AnswerEvent, Reader
 
 KEEP_ALIVE_SECONDS = 15.0
 KEEP_ALIVE = b": keep-alive\n\n"
+# Ends of lines for some clients, though not for the standard.
+LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 Frames = AsyncGenerator[bytes, None]
 
 
 def frame(data: Any, event: str | None = None) -> bytes:
     """One event; `data` is sent as JSON on one line, text as it is."""
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    text = data if isinstance(data, str) else _json(data)
     name = f"event: {event}\n" if event else ""
     return f"{name}data: {text}\n\n".encode()
+
+
+def _json(data: Any) -> str:
+    text = json.dumps(data, ensure_ascii=False)
+    return text if text.isascii() else text.translate(LINE_ENDS)
 
 
 async def frames(
