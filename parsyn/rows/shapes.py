@@ -19,7 +19,7 @@ _CONVERSATION = ("messages", "conversations")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One possible reading: a shape, and the columns that are not called like its fields."""
+    """One possible reading: a shape and the column of each field; the mapping alone says it."""
 
     schema_kind: SchemaKind
     mapping: dict[str, str]
@@ -28,7 +28,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """`schema_kind` is `unknown` when `needs_mapping`; `candidates` are then proposals."""
+    """`schema_kind` is `unknown` when `needs_mapping`; `candidates` are then proposals.
+
+    `mapping` is None when every column is called like its field.
+    """
 
     schema_kind: SchemaKind
     mapping: dict[str, str] | None = None
@@ -43,7 +46,9 @@ def recognise(columns: Sequence[str], samples: Sequence[Values]) -> Recognition:
     readings = _readings(file)
     if len(readings) == 1:
         reading = readings[0]
-        return Recognition(reading.schema_kind, reading.mapping or None, reasons=[reading.reason])
+        renamed = any(name != column for name, column in reading.mapping.items())
+        mapping = reading.mapping if renamed else None
+        return Recognition(reading.schema_kind, mapping, reasons=[reading.reason])
     if readings:
         kinds = " or ".join(dict.fromkeys(reading.schema_kind for reading in readings))
         reason = f"The columns can be read as {kinds}. Say which with a mapping."
@@ -81,9 +86,7 @@ class _File:
         """A reading with the optional fields of its shape that the file has too."""
         for name in SHAPES[kind].optional:
             found.setdefault(name, self.column(name))
-        mapping = {
-            name: column for name, column in found.items() if column is not None and column != name
-        }
+        mapping = {name: column for name, column in found.items() if column is not None}
         return Candidate(kind, mapping, reason)
 
 
@@ -159,7 +162,7 @@ def _with_labels(file: _File, answered: list[Candidate]) -> list[Candidate]:
 
 def _rated(file: _File, candidate: Candidate, label: str) -> Candidate:
     reason = f'{candidate.reason}, rated by "{label}"'
-    return file.reading(SchemaKind.KTO, reason, label=label, **candidate.mapping)
+    return file.reading(SchemaKind.KTO, reason, **{**candidate.mapping, "label": label})
 
 
 def _text(file: _File, found: list[Candidate]) -> list[Candidate]:

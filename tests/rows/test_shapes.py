@@ -41,11 +41,16 @@ ASKED = [{"from": "human", "value": "hi"}]
         ({"prompt": "a", "completion": "b", "label": "sports"}, K.PROMPT_COMPLETION, None),
         ({"text": "a", "meta": {"x": 1}, "url": "u"}, K.TEXT, None),
         ({"prompt": "a", "chosen": "b", "rejected": "c"}, K.PREFERENCE, None),
+        (
+            {"Prompt": "a", "chosen": "b", "rejected": "c"},
+            K.PREFERENCE,
+            {"chosen": "chosen", "rejected": "rejected", "prompt": "Prompt"},
+        ),
         ({"conversations": ASKED, "chosen": SHARE[1], "rejected": SHARE[1]}, K.PREFERENCE, None),
         ({"chosen": CHAT, "rejected": CHAT}, K.PREFERENCE, None),
         ({"prompt": "a", "completion": "b", "label": True}, K.KTO, None),
         ({"prompt": "a", "completion": "b", "label": "False"}, K.KTO, None),
-        ({"messages": CHAT, "kto_tag": False}, K.KTO, {"label": "kto_tag"}),
+        ({"messages": CHAT, "kto_tag": False}, K.KTO, {"messages": "messages", "label": "kto_tag"}),
         ({"prompt": "a", "id": 3}, K.PROMPT_ONLY, None),
         ({"prompt": CHAT[:1], "ground_truth": "4"}, K.PROMPT_ONLY, None),
         ({"messages": CHAT, "prompt": "hi"}, K.MESSAGES, None),
@@ -57,6 +62,8 @@ ASKED = [{"from": "human", "value": "hi"}]
 def test_one_reading(row: dict[str, Any], kind: K, mapping: dict[str, str] | None) -> None:
     found = recognise(list(row), [row])
     assert (found.schema_kind, found.mapping, found.needs_mapping) == (kind, mapping, False)
+    if mapping is not None:
+        assert plan_rows(None, mapping, list(row)).schema_kind is kind
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,8 @@ def test_two_readings_are_asked(row: dict[str, Any], kinds: list[K]) -> None:
     assert [candidate.schema_kind for candidate in found.candidates] == kinds
     assert "mapping" in found.reasons[0]
     for candidate in found.candidates:
-        plan_rows(candidate.schema_kind, candidate.mapping, list(row))
+        # Accepting a candidate takes its mapping alone.
+        assert plan_rows(None, candidate.mapping, list(row)).schema_kind is candidate.schema_kind
 
 
 @pytest.mark.parametrize(
