@@ -8,8 +8,13 @@ export type UploadState = "checking" | "sending" | "paused" | "finishing" | "don
 const AT_ONCE = 3
 const TRIES = 5
 
-/** How a part is sent; the test puts another in its place. */
 export type SendPart = (uploadId: number, n: number, part: Blob, onSent: (bytes: number) => void, signal: AbortSignal) => Promise<PartOut>
+
+/** How a part is sent, and how long the first of the growing waits between tries is, in milliseconds. */
+export interface Transport {
+  send: SendPart
+  firstWait: number
+}
 
 /** One file on its way to become a dataset: several parts at once, each checked, with pause, retry and resume. */
 export class FileUpload {
@@ -30,7 +35,7 @@ export class FileUpload {
     readonly name: string,
     readonly projectId: number | null,
     private readonly resumeId: number | null = null,
-    private readonly sendPart: SendPart = sendByRequest,
+    private readonly transport: Transport = { send: sendByRequest, firstWait: 1000 },
   ) {}
 
   watch(callback: () => void): () => void {
@@ -113,7 +118,7 @@ export class FileUpload {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()
       try {
-        const answer = await this.sendPart(upload.id, n, part, (bytes) => this.moved(n, bytes), signal)
+        const answer = await this.transport.send(upload.id, n, part, (bytes) => this.moved(n, bytes), signal)
         if (answer.sha256 !== digest) throw new ApiProblem(0, "network", "", "")
         this.inFlight.delete(n)
         this.stored += part.size
@@ -121,7 +126,7 @@ export class FileUpload {
       } catch (error) {
         this.moved(n, 0)
         if (signal.aborted || attempt >= TRIES || !isWorthRetrying(error)) throw error
-        await pause(500 * 2 ** attempt * (0.5 + Math.random()), signal)
+        await pause(this.transport.firstWait * 2 ** (attempt - 1) * (0.5 + Math.random()), signal)
       }
     }
   }

@@ -34,7 +34,7 @@ export function BottomBar() {
   const { t } = useWords()
   const navigate = useNavigate()
   const rest = ENTRIES.filter((entry) => !entry.onPhone)
-  const cell = "flex min-w-0 flex-1 flex-col items-center justify-center gap-0.5 px-0.5 text-[11px] text-muted"
+  const cell = "flex min-w-0 flex-1 flex-col items-center justify-center gap-0.5 text-[10.5px] tracking-tight text-muted"
   return (
     <nav
       aria-label={t("nav.label")}

@@ -83,8 +83,8 @@ function AccountMenu() {
   }
   return (
     <DropdownMenu.Root>
-      <DropdownMenu.Trigger className="flex h-9 items-center gap-2 rounded-[7px] px-1.5 text-sm hover:bg-hover" aria-label={t("account.menu")}>
-        <CircleUser size={20} aria-hidden />
+      <DropdownMenu.Trigger className="flex h-9 items-center gap-2 rounded-[7px] px-1.5 text-sm hover:bg-hover" title={t("account.menu")}>
+        <CircleUser size={20} aria-label={t("account.menu")} />
         <span className="max-w-40 truncate max-md:hidden">{me?.name}</span>
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>

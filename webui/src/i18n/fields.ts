@@ -19,8 +19,8 @@ function fieldWords(language: Language): FieldWords {
   const known = language === "fr" ? FRENCH_FIELDS : {}
   const french = <T extends Record<string, string>>(words: T, key: string) => (language === "fr" ? (words[key] ?? key) : key)
   return {
-    title: (field) => known[field.name]?.title ?? field.title,
-    help: (field) => known[field.name]?.help ?? field.help,
+    title: (field) => known[field.title]?.title ?? field.title,
+    help: (field) => known[field.title]?.help ?? field.help,
     choice: (_, value) => french(FRENCH_CHOICES, String(value)),
     unit: (unit) => french(FRENCH_UNITS, unit),
     groupTitle: (group) => french(FRENCH_GROUPS, group),

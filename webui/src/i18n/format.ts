@@ -55,11 +55,13 @@ export class Formatter {
     }).format(rest)
   }
 
-  /** The two largest parts of a duration: "2 h 5 min", "48 s". */
+  /** As much of a duration as one wants to know: "0.4 s", "48 s", "3 min 20 s", "37 min", "2 h 5 min". */
   duration(seconds: number | null | undefined): string {
     if (!isFinite(seconds)) return "–"
     const whole = Math.max(0, Math.round(seconds))
-    if (whole < 60) return this.unit(seconds < 10 ? Math.round(seconds * 10) / 10 : whole, "second")
+    if (whole < 10) return this.unit(Math.max(0, Math.round(seconds * 10) / 10), "second")
+    if (whole < 60) return this.unit(whole, "second")
+    if (whole >= 600 && whole < 3600) return this.unit(Math.round(whole / 60), "minute")
     if (whole < 3600) return this.pair(Math.floor(whole / 60), "minute", whole % 60, "second")
     if (whole < 86_400) return this.pair(Math.floor(whole / 3600), "hour", Math.floor((whole % 3600) / 60), "minute")
     return this.pair(Math.floor(whole / 86_400), "day", Math.floor((whole % 86_400) / 3600), "hour")
@@ -81,7 +83,7 @@ export class Formatter {
 
   clock(time: string | null | undefined): string {
     if (!time) return "–"
-    return new Intl.DateTimeFormat(this.language, { timeStyle: "medium" }).format(new Date(time))
+    return new Intl.DateTimeFormat(this.language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }).format(new Date(time))
   }
 
   list(words: string[]): string {

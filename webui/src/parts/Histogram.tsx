@@ -13,10 +13,9 @@ interface Props {
   marks?: { at: number; label: string }[]
 }
 
-const WIDTH = 600
-const HEIGHT = 150
-const BASE = HEIGHT - 22
+const HEIGHT = 100
 
+/** Bars stretch with the page; the words beside them keep their size. */
 export function Histogram({ label, bins, marks = [] }: Props) {
   const { format, t } = useWords()
   const first = bins[0]
@@ -24,43 +23,49 @@ export function Histogram({ label, bins, marks = [] }: Props) {
   if (!first || !last) return null
   const highest = Math.max(1, ...bins.map((bin) => bin.count))
   const span = last.to - first.from || 1
-  const x = (value: number) => ((value - first.from) / span) * WIDTH
+  const x = (value: number) => ((value - first.from) / span) * 100
+  const shownMarks = marks.filter(({ at }) => at >= first.from && at <= last.to)
   return (
-    <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} className="num w-full" role="img" aria-label={label}>
-      {bins.map((bin) => {
-        const height = bin.count === 0 ? 0 : Math.max(1.5, (bin.count / highest) * (BASE - 18))
-        return (
-          <rect
-            key={bin.from}
-            x={x(bin.from) + 0.75}
-            y={BASE - height}
-            width={Math.max(1, x(bin.to) - x(bin.from) - 1.5)}
-            height={height}
-            fill="var(--c-series-1)"
+    <figure className="num text-xs text-muted" role="img" aria-label={label}>
+      <div className="relative h-5">
+        {shownMarks.map((mark, index) => (
+          <span
+            key={mark.label}
+            className={`absolute whitespace-nowrap ${index > 0 ? "pl-1" : "-translate-x-full pr-1"}`}
+            style={{ left: `${x(mark.at)}%` }}
           >
-            <title>
-              {t("chart.bin", { from: format.number(bin.from), to: format.number(bin.to), count: bin.count })}
-            </title>
-          </rect>
-        )
-      })}
-      <line x1={0} x2={WIDTH} y1={BASE} y2={BASE} stroke="var(--c-line-strong)" />
-      {marks
-        .filter(({ at }) => at >= first.from && at <= last.to)
-        .map((mark) => (
-          <g key={mark.label}>
-            <line x1={x(mark.at)} x2={x(mark.at)} y1={12} y2={BASE} stroke="var(--c-series-2)" strokeDasharray="3 3" />
-            <text x={x(mark.at)} y={9} fontSize="11" textAnchor={x(mark.at) > WIDTH - 60 ? "end" : "middle"} fill="var(--c-muted)">
-              {mark.label}
-            </text>
-          </g>
+            {mark.label}
+          </span>
         ))}
-      <text x={0} y={HEIGHT - 6} fontSize="11" fill="var(--c-muted)">
-        {format.number(first.from)}
-      </text>
-      <text x={WIDTH} y={HEIGHT - 6} fontSize="11" textAnchor="end" fill="var(--c-muted)">
-        {format.number(last.to)}
-      </text>
-    </svg>
+      </div>
+      <svg viewBox={`0 0 100 ${HEIGHT}`} preserveAspectRatio="none" className="h-44 w-full border-b border-line-strong">
+        {bins.map((bin) => {
+          const height = bin.count === 0 ? 0 : Math.max(1, (bin.count / highest) * HEIGHT)
+          const width = x(bin.to) - x(bin.from)
+          return (
+            <rect key={bin.from} x={x(bin.from) + width * 0.03} y={HEIGHT - height} width={width * 0.94} height={height} fill="var(--c-series-1)">
+              <title>{t("chart.bin", { from: format.number(bin.from), to: format.number(bin.to), count: bin.count })}</title>
+            </rect>
+          )
+        })}
+        {shownMarks.map((mark) => (
+          <line
+            key={mark.label}
+            x1={x(mark.at)}
+            x2={x(mark.at)}
+            y1={0}
+            y2={HEIGHT}
+            stroke="var(--c-series-2)"
+            strokeWidth="1.5"
+            strokeDasharray="4 3"
+            vectorEffect="non-scaling-stroke"
+          />
+        ))}
+      </svg>
+      <div className="mt-1 flex justify-between">
+        <span>{format.number(first.from)}</span>
+        <span>{format.number(last.to)}</span>
+      </div>
+    </figure>
   )
 }

@@ -69,7 +69,7 @@ export function LineChart(props: Props) {
   const picture = () => box.current?.querySelector("canvas")?.toBlob((blob) => blob && saveFile(blob, `${title}.png`))
   return (
     <figure className="card relative min-w-0 p-3">
-      <figcaption className="mb-1 flex items-center gap-3 text-sm">
+      <figcaption className="mb-1 flex flex-wrap items-center gap-x-3 text-sm">
         <span className="font-medium">{title}</span>
         {series.length > 1 &&
           series.map(({ label, colour }) => (

@@ -15,7 +15,7 @@ export interface LineageEdge {
 }
 
 const ICONS: Record<LineageNode["kind"], LucideIcon> = { model: Boxes, dataset: Database, job: Play }
-const BOX = { width: 190, height: 46, gapX: 56, gapY: 18 }
+const BOX = { width: 220, height: 46, gapX: 56, gapY: 18 }
 
 /** Where a thing comes from, left to right; every node is a link. */
 export function Lineage({ nodes, edges, label }: { nodes: LineageNode[]; edges: LineageEdge[]; label: string }) {
@@ -56,9 +56,11 @@ export function Lineage({ nodes, edges, label }: { nodes: LineageNode[]; edges: 
                 stroke={node.here ? "var(--c-accent)" : "var(--c-line-strong)"}
               />
               <Icon x={x + 12} y={y + 15} size={16} color="var(--c-muted)" aria-hidden />
-              <text x={x + 36} y={y + 28} fontSize="13" fill="var(--c-ink)">
-                {node.label.length > 20 ? `${node.label.slice(0, 19)}…` : node.label}
-              </text>
+              <foreignObject x={x + 36} y={y} width={BOX.width - 44} height={BOX.height}>
+                <div className="flex h-full items-center text-[13px]">
+                  <span className="truncate">{node.label}</span>
+                </div>
+              </foreignObject>
             </a>
           )
         })}

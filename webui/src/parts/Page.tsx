@@ -46,7 +46,7 @@ export function Page({ title, heading, parent, state, about, actions, wide, chil
 
 export function Section({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }) {
   return (
-    <section className="mb-7">
+    <section className="mb-7 min-w-0">
       <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-2">
         <h2 className="font-semibold">{title}</h2>
         {actions}

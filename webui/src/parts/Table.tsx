@@ -164,7 +164,7 @@ function Body<T>({ table, rows, label, onOpen, selected }: Omit<Props<T>, "rows"
               className={`border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${onOpen ? "cursor-pointer" : ""}`}
             >
               {row.getVisibleCells().map((cell) => (
-                <td key={cell.id} className={`h-11 px-3 py-1.5 ${cellClass(cell.column.columnDef)}`}>
+                <td key={cell.id} className={`h-11 max-w-[22rem] truncate max-sm:max-w-[46vw] px-3 py-1.5 ${cellClass(cell.column.columnDef)}`}>
                   {flexRender(cell.column.columnDef.cell, cell.getContext())}
                 </td>
               ))}

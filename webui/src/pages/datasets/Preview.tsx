@@ -82,7 +82,7 @@ export function Preview({ dataset }: { dataset: DatasetOut }) {
       <div className="space-y-3">
         {shown.map((row) => (
           <article key={row.row} className="card min-w-0 px-4 py-3">
-            <h3 className="num text-xs text-muted">{t("preview.row", { row: row.row })}</h3>
+            <h2 className="num text-xs text-muted">{t("preview.row", { row: row.row })}</h2>
             <RowView row={row} view={view} />
           </article>
         ))}
@@ -123,7 +123,7 @@ function RowView({ row, view }: { row: PreviewRow; view: View }) {
 function Answer({ title, messages }: { title: string; messages: ShownMessage[] }) {
   return (
     <section className="mt-2">
-      <h4 className="text-xs font-semibold text-muted">{title}</h4>
+      <h3 className="text-xs font-semibold text-muted">{title}</h3>
       <MessageList messages={messages} />
     </section>
   )
@@ -131,5 +131,5 @@ function Answer({ title, messages }: { title: string; messages: ShownMessage[] }
 
 function Raw({ value }: { value: unknown }) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2)
-  return <pre className="mt-1 max-h-96 overflow-auto font-mono text-[13px] break-words whitespace-pre-wrap">{text}</pre>
+  return <pre tabIndex={0} className="mt-1 max-h-96 overflow-auto font-mono text-[13px] break-words whitespace-pre-wrap">{text}</pre>
 }

@@ -36,7 +36,7 @@ function Content({ data }: { data: OverviewOut }) {
       <Glance data={data} />
       {data.running.length > 0 && (
         <Section title={t("overview.running")}>
-          <div className="grid gap-4 lg:grid-cols-2">
+          <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
             {data.running.map((job) => (
               <RunningCard key={job.id} job={job} />
             ))}
@@ -48,7 +48,7 @@ function Content({ data }: { data: OverviewOut }) {
           <JobList jobs={data.needs_attention} />
         </Section>
       )}
-      <div className="grid gap-x-6 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-x-6 lg:grid-cols-2">
         <Section title={t("overview.recent_jobs")}>
           {data.recent_jobs.length > 0 ? <JobList jobs={data.recent_jobs} /> : <Nothing text={t("overview.no_jobs")} />}
         </Section>

@@ -27,7 +27,7 @@ export function RunningCard({ job }: { job: JobOut }) {
   const last = points[points.length - 1]
   const percent = shown.percent
   return (
-    <article className="card p-4">
+    <article className="card min-w-0 p-4">
       <div className="mb-2 flex items-baseline justify-between gap-3">
         <Link to={jobPath(job)} className="min-w-0 truncate font-medium hover:underline">
           {job.name}

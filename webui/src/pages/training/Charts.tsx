@@ -69,7 +69,7 @@ export function Charts({ series }: { series: SeriesByName }) {
             group="job"
             {...(panel.markLowest && { markLowest: seriesWords[panel.markLowest] ?? panel.markLowest })}
             {...(formatter(panel.unit) && { format: formatter(panel.unit)! })}
-            height={index === 0 ? 240 : 180}
+            height={index < 2 ? 220 : 180}
           />
         ))}
       </div>

@@ -19,9 +19,9 @@ export function Failed({ job, onResume }: { job: TrainingJobOut; onResume: () =>
       action={
         <>
           {NEEDS_CHANGE.has(reason) ? (
-            <ButtonLink to={`/training/new?from=${job.id}`}>{t("training.change_settings")}</ButtonLink>
+            <ButtonLink look="main" to={`/training/new?from=${job.id}`}>{t("training.change_settings")}</ButtonLink>
           ) : (
-            <Button onClick={onResume}>{t("training.resume")}</Button>
+            <Button look="main" onClick={onResume}>{t("training.resume")}</Button>
           )}
           <ButtonLink look="quiet" to="?tab=log">
             {t("training.see_log")}

@@ -65,7 +65,7 @@ function Detail({ job }: { job: TrainingJobOut }) {
             </Button>
           )}
           {(job.status === "failed" || job.status === "cancelled") && (
-            <Button look="main" busy={act.isPending} onClick={() => act.mutate("resume")}>
+            <Button look={job.status === "failed" ? "plain" : "main"} busy={act.isPending} onClick={() => act.mutate("resume")}>
               <RotateCw size={16} aria-hidden /> {t("training.resume")}
             </Button>
           )}
