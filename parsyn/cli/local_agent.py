@@ -8,7 +8,8 @@ import sys
 import threading
 
 from parsyn.cli.children import Child
-from parsyn.services import accounts, workers
+from parsyn.services import accounts
+from parsyn.services.local_worker import ensure_local
 from parsyn.services.context import Context
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class LocalAgent:
 
     def _launch(self) -> None:
         settings = self._context.settings
-        _, key = self._context.database.write_sync(workers.ensure_local, self._context)
+        _, key = self._context.database.write_sync(ensure_local, self._context)
         folder = settings.data_dir / "agent"
         folder.mkdir(mode=0o700, exist_ok=True)
         env = {

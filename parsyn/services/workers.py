@@ -34,9 +34,7 @@ def fleet_topic(project_id: int) -> str:
 
 def find(who: Principal, worker_id: int, at_least: ProjectRole | None = None) -> Worker:
     """A worker that `who` may see. Raises 404, and 403 below the role `at_least`."""
-    row = Worker.get_or_none(
-        (Worker.id == worker_id) & Worker.deleted_at.is_null() & visible(Worker, who.user_id)
-    )
+    row = Worker.get_or_none((Worker.id == worker_id) & of_user(who))
     if row is None:
         raise not_found("worker")
     if at_least is not None:
@@ -49,8 +47,9 @@ def get(who: Principal, worker_id: int) -> dict[str, Any]:
 
 
 def of_user(who: Principal) -> peewee.Expression:
-    """The condition of the workers that `who` may see."""
-    return Worker.deleted_at.is_null() & visible(Worker, who.user_id)
+    """The condition of the workers that `who` may see: their projects', and the house's."""
+    seen = visible(Worker, who.user_id) | (Worker.kind == "managed")
+    return Worker.deleted_at.is_null() & seen
 
 
 def list_page(
