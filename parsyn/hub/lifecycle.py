@@ -89,7 +89,9 @@ class Lifecycle:
         await self.drain()
         await self.progress.store()
         await self.fleet.store()
-        tasks = list(self.hub.tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        running = set(self.hub.tasks)
+        while running:
+            for task in running:
+                task.cancel()
+            # The Redis client swallows a cancellation that comes while it connects.
+            _, running = await asyncio.wait(running, timeout=0.02)
