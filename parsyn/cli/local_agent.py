@@ -9,8 +9,8 @@ import threading
 
 from parsyn.cli.children import Child
 from parsyn.services import accounts
-from parsyn.services.local_worker import ensure_local
 from parsyn.services.context import Context
+from parsyn.services.local_worker import ensure_local
 
 log = logging.getLogger(__name__)
 WAIT_SECONDS = 0.5
