@@ -32,6 +32,9 @@ class _Sink:
     def flush(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
     def take(self) -> bytes:
         taken = b"".join(self._pieces)
         self._pieces.clear()

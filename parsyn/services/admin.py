@@ -18,7 +18,7 @@ def users(who: Principal, limit: int, offset: int, query: str = "") -> dict[str,
     if query:
         rows = rows.where(User.email.contains(query) | User.name.contains(query))
     page = rows.order_by(User.id).limit(limit).offset(offset)
-    return {"items": [row.__data__ for row in page], "total": rows.count()}
+    return {"items": [row.as_dict() for row in page], "total": rows.count()}
 
 
 def change_user(
@@ -46,7 +46,7 @@ def change_user(
         User.update(**changes).where(User.id == user.id).execute()
     if disabled:
         Session.delete().where(Session.user == user).execute()
-    return User.get_by_id(user.id).__data__
+    return User.get_by_id(user.id).as_dict()
 
 
 def _refuse_last_owner(user: User) -> None:

@@ -229,8 +229,7 @@ def _give_up(context: Context, row: Dataset, task: str) -> None:
 
 def as_out(row: Dataset) -> dict[str, Any]:
     """As `DatasetOut` wants it."""
-    return {**row.__data__, "project_id": row.project_id, "user_id": row.user_id,
-            "parent_id": row.parent_id}  # fmt: skip
+    return row.as_dict()
 
 
 def publish(context: Context, row: Dataset) -> None:

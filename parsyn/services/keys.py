@@ -21,7 +21,7 @@ def listed(who: Principal, limit: int, offset: int) -> dict[str, Any]:
     """A page of the user's keys, newest first."""
     query = ApiKey.select().where(ApiKey.user == who.user_id)
     rows = query.order_by(ApiKey.id.desc()).limit(limit).offset(offset)
-    return {"items": [row.__data__ for row in rows], "total": query.count()}
+    return {"items": [row.as_dict() for row in rows], "total": query.count()}
 
 
 def create(
@@ -45,7 +45,7 @@ def create(
         scopes=[scope for scope in Scope if scope in scopes],
         expires_at=_within_maker(who, until),
     )
-    return {**ApiKey.get_by_id(row.id).__data__, "key": secret}
+    return {**row.as_dict(), "key": secret}
 
 
 def delete(who: Principal, key_id: int) -> None:

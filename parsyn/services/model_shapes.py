@@ -16,12 +16,7 @@ from parsyn.wire.states import ModelSource
 
 def as_out(row: Model) -> dict[str, Any]:
     """As `ModelOut` wants it."""
-    return {
-        **row.__data__,
-        "project_id": row.project_id,
-        "user_id": row.user_id,
-        "base_model_id": row.base_model_id,
-    }
+    return row.as_dict()
 
 
 def publish(context: Context, model_id: int) -> None:

@@ -282,11 +282,11 @@ def delete_unused(context: Context, keys: list[str]) -> None:
 def as_out(row: Upload) -> dict[str, Any]:
     parts = UploadPart.select().where(UploadPart.upload == row).order_by(UploadPart.n)
     return {
-        **row.__data__,
+        **row.as_dict(),
         "parts_total": parts_total(row),
         "status": OPEN if row.status == JOINING else row.status,
         "direct": False,
-        "received": [part.__data__ for part in parts],
+        "received": [part.as_dict() for part in parts],
     }
 
 

@@ -23,6 +23,12 @@ class Table(peewee.Model):
 
     DoesNotExist: ClassVar[type[peewee.DoesNotExist]]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Every column by its name in the database, so `project_id` and not `project`."""
+        return {
+            field.column_name: self.__data__.get(field.name) for field in self._meta.sorted_fields
+        }
+
 
 class Json(peewee.TextField):
     """A JSON value in a text column, the same on every database."""

@@ -11,8 +11,12 @@ import pytest
 from argon2 import PasswordHasher
 from quart import Quart, Response
 from quart.typing import TestClientProtocol
+from rq import SimpleWorker
+from rq.serializers import JSONSerializer
 
 from parsyn.hub.app import create_app
+from parsyn.jobs import process
+from parsyn.queue import QUEUE
 from parsyn.services import accounts, keys, outbox
 from parsyn.services.context import Context
 from parsyn.services.principal import ALL_SCOPES, Principal
@@ -107,6 +111,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def app(context: Context) -> AsyncIterator[Quart]:
     """The application, its background work started."""
+    context.queue.redis.flushdb()
     made = create_app(context)
     async with made.test_app():
         yield made
@@ -194,6 +199,16 @@ async def people(
         "editor": editor,
         "anonymous": anonymous,
     }
+
+
+def run_jobs(context: Context) -> None:
+    """Do what waits in the queue, in this process."""
+    process.use_context(context)
+    try:
+        worker = SimpleWorker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
+        worker.work(burst=True, logging_level="ERROR")
+    finally:
+        process.use_context(None)
 
 
 def deliver_effects(context: Context) -> None:
