@@ -9,7 +9,7 @@ import click
 import pytest
 
 from parsyn.cli.main import COMMANDS, cli
-from tests.meta.tree import doc, section, table_rows, test_sources, text_of
+from tests.meta.tree import doc, section, sources_of_tests, table_rows, text_of
 
 
 def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
@@ -62,7 +62,7 @@ def test_a_command_is_run_by_a_test(name: str) -> None:
     imported = re.compile(rf"\b{name.split()[1]}_command\b")
     assert any(
         run.search(text) or imported.search(text)
-        for path, text in test_sources().items()
+        for path, text in sources_of_tests().items()
         if path.parts[1] in ("cli", "e2e", "worker") or path.name == "appliance.py"
     ), f"no test in tests/cli, tests/e2e or tests/worker runs `{name}`"
 

@@ -10,7 +10,7 @@ import pytest
 from parsyn.wire import events, worker
 from parsyn.wire.events import EventType
 from parsyn.wire.worker import CloseCode
-from tests.meta.tree import doc, section, table_rows, tested
+from tests.meta.tree import doc, has_test, section, table_rows
 
 
 def members(union: Any) -> list[type[Any]]:
@@ -64,14 +64,14 @@ def test_a_message_is_exercised_by_a_test(message: type[Any]) -> None:
     by_class = rf"\b{message.__name__}\("
     by_type = rf"""["']type["']\s*(?::|\]\s*==|,)\s*["']{name}["']"""
     by_isinstance = rf"\b{message.__name__}\b"
-    assert tested(by_class) or tested(by_type) or tested(by_isinstance), (
+    assert has_test(by_class) or has_test(by_type) or has_test(by_isinstance), (
         f"no test outside tests/meta makes, expects or names {message.__name__} (`{name}`)"
     )
 
 
 @pytest.mark.parametrize("code", list(CloseCode), ids=lambda code: code.name)
 def test_a_close_code_is_exercised_by_a_test(code: CloseCode) -> None:
-    assert tested(rf"CloseCode\.{code.name}\b|\b{int(code)}\b"), (
+    assert has_test(rf"CloseCode\.{code.name}\b|\b{int(code)}\b"), (
         f"no test outside tests/meta expects {code.name} ({int(code)})"
     )
 

@@ -11,7 +11,7 @@ from quart import Quart
 from parsyn.hub.app import create_app
 from parsyn.hub.routing import Endpoint
 from parsyn.services.context import Context
-from tests.meta.tree import test_sources
+from tests.meta.tree import sources_of_tests
 
 SOCKETS = {"/ws/worker", "/ws/dashboard"}
 
@@ -78,26 +78,60 @@ async def test_the_document_has_every_operation_with_summary_and_guard(app: Quar
         assert is_public == (endpoint.scope is None), f"{key} is shown with the wrong guard"
 
 
+OPENAI_CALLS = {
+    ("GET", "/v1/models"): r"\.models\.list\(",
+    ("GET", "/v1/models/<path:name>"): r"\.models\.retrieve\(",
+    ("POST", "/v1/chat/completions"): r"\.chat\.completions\.create\(",
+    ("POST", "/v1/completions"): r"(?<!chat)\.completions\.create\(",
+}
+OTHER_WORDS = {"GET": r"|\.(?:finish|wait|stream)\("}
+
+
 def mentioned(endpoint: Endpoint) -> bool:
     """Whether a test has this path in a string, with its method close by.
 
-    A path value is anything without a slash; the base `/api/v1` may be left out, as clients in
-    tests add it. The method is `.get(`, `"GET"` or the like within the same few lines.
+    A path value is anything without a slash. Where the file names the subject, the beginning of
+    the path may be in a variable (`f"{job}/logs"`, `get(path)`) or be put before by a table
+    (`("GET", "/logs", …)`). OpenAI's own client counts where it is called.
     """
-    short = endpoint.path.removeprefix("/api/v1")
-    values = re.sub(r"<path\\?:\w+>", "ANY", short)
-    parts = [
-        r"[^\"'\s]+" if part == "ANY" else r"[^/\"'\s?]+" if "<" in part else re.escape(part)
-        for part in values.split("/")
-    ]
-    path = re.compile(rf"""["'](?:\{{\w+[\w.]*\}})?(?:/api/v1)?{"/".join(parts)}(?:["'?])""")
+    openai = OPENAI_CALLS.get((endpoint.method, endpoint.path))
+    segments = endpoint.path.removeprefix("/api/v1").split("/")[1:]
     verb = endpoint.method
-    method = re.compile(rf"""\.{verb.lower()}\(|["']{verb}\b|\b{verb}["' ]|_{verb.lower()}\(""")
-    for source in test_sources().values():
+    path = re.compile(rf"""["']{_alternatives(segments)}["'?]""")
+    method = re.compile(
+        rf"""\.{verb.lower()}\(|["']{verb}\b|\b{verb}["' ]|_{verb.lower()}\("""
+        + OTHER_WORDS.get(verb, "")
+    )
+    by_variable = re.compile(
+        rf"""(?:\.{verb.lower()}\(|["']{verb}["'],\s*)(?:path\b|url\b|f?["']["'])"""
+    )
+    for source in sources_of_tests().values():
+        if openai and re.search(openai, source):
+            return True
+        if f"/{segments[0]}" not in source:
+            continue
+        if segments[-1].startswith("<") and len(segments) == 2 and by_variable.search(source):
+            return True
         for found in path.finditer(source):
             if method.search(source[max(0, found.start() - 160) : found.end() + 40]):
                 return True
     return False
+
+
+def _alternatives(segments: list[str]) -> str:
+    """The whole path, or what is left of it after any beginning."""
+    whole = r"(?:\{\w[^{}]*\})?(?:/api/v1)?/" + "/".join(map(_segment, segments))
+    rests = [segments[n:] for n in range(1, len(segments)) if not segments[n].startswith("<")]
+    left = [r"(?:\{[^{}]+\})?/" + "/".join(map(_segment, rest)) for rest in rests]
+    return "(?:" + "|".join([whole, *left]) + ")"
+
+
+def _segment(part: str) -> str:
+    if part.startswith("<path:"):
+        return r"""[^"'\s?]+"""
+    if part.startswith("<"):
+        return r"""(?:\{[^{}]*\}|[^/"'\s?{}]+)"""
+    return re.escape(part)
 
 
 def test_every_operation_is_asked_for_by_a_test(app: Quart) -> None:

@@ -37,7 +37,7 @@ def doc(name: str) -> str:
 
 
 @cache
-def test_sources() -> dict[Path, str]:
+def sources_of_tests() -> dict[Path, str]:
     """The Python tests by path, the meta-tests left out: to be mentioned there is no test."""
     return {
         path: text_of(path)
@@ -46,10 +46,10 @@ def test_sources() -> dict[Path, str]:
     }
 
 
-def tested(pattern: str) -> bool:
+def has_test(pattern: str) -> bool:
     """Whether any test has the pattern."""
     wanted = re.compile(pattern)
-    return any(wanted.search(source) for source in test_sources().values())
+    return any(wanted.search(source) for source in sources_of_tests().values())
 
 
 @dataclass(frozen=True)
