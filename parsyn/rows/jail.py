@@ -100,9 +100,10 @@ def run_child(request: Request, timeout: float, memory_bytes: int = MEMORY_BYTES
         words = complained.read(_LOGGED_BYTES).decode("utf-8", "replace")
         if words:
             _log.warning("reading a file in a child process: %s", words)
-        return _result(
-            child.returncode, answered.read(ANSWER_BYTES + 1), late, timeout, memory_bytes
-        )
+        raw = answered.read(ANSWER_BYTES + 1)
+        if not late and child.returncode != 0 and _ran_out_of_memory(words):
+            raise _too_much_memory(memory_bytes)
+        return _result(child.returncode, raw, late, timeout, memory_bytes)
 
 
 def _import_path() -> list[str]:
@@ -179,6 +180,19 @@ def _result(code: int, raw: bytes, late: bool, timeout: float, memory_bytes: int
     raise _told(error, memory_bytes)
 
 
+def _ran_out_of_memory(words: str) -> bool:
+    """Native code does not raise `MemoryError`: it says so (Rust, C++) and aborts."""
+    return any(said in words for said in ("memory allocation of", "bad_alloc", "MemoryError"))
+
+
+def _too_much_memory(memory_bytes: int) -> ParsynError:
+    return ParsynError(
+        ErrorCode.BAD_DATA,
+        f"Reading the file takes more than {memory_bytes >> 20:,} MiB of memory. "
+        "Its rows (or Parquet row groups) are too large; write it in smaller ones.",
+    )
+
+
 def _death(code: int) -> str:
     if code > 0:
         return f"exit status {code}"
@@ -211,11 +225,7 @@ def _told(error: Any, memory_bytes: int) -> ParsynError:
         case "bad_data":
             return ParsynError(ErrorCode.BAD_DATA, detail)
         case "memory":
-            return ParsynError(
-                ErrorCode.BAD_DATA,
-                f"Reading the file takes more than {memory_bytes >> 20:,} MiB of memory. "
-                "Its rows (or Parquet row groups) are too large; write it in smaller ones.",
-            )
+            return _too_much_memory(memory_bytes)
     return ParsynError(ErrorCode.INTERNAL, f"The file could not be read: {detail}")
 
 

@@ -25,6 +25,7 @@ from parsyn.rows.tokens import RowEncoder, load_tokenizer
 from parsyn.rows.turns import Message
 
 _ROW_CHARACTERS = 60_000
+_TOKENISED_CHARACTERS = 1 << 20
 _TOKENS = 100_000
 _TOKENS_A_ROW = 8_000
 
@@ -85,14 +86,14 @@ def _show(item: Row | Problem, source: OpenSource, tokens: _Tokens | None) -> Pr
 
 
 class _Tokens:
-    """Adds tokens to rows until there are as many as a page can show."""
+    """Adds tokens to rows that are not huge, until there are as many as a page can show."""
 
     def __init__(self, encoder: RowEncoder) -> None:
         self._encoder = encoder
         self._left = _TOKENS
 
     def add_to(self, shown: PreviewRow, example: Example) -> PreviewRow:
-        if self._left <= 0:
+        if self._left <= 0 or _size(example) > _TOKENISED_CHARACTERS:
             return shown
         try:
             rendered, tokens = self._encoder.preview(example)
@@ -105,6 +106,11 @@ class _Tokens:
             rendered=_clip(rendered),
             tokens=[ShownToken(**asdict(token)) for token in tokens],
         )
+
+
+def _size(example: Example) -> int:
+    turns = [*example.messages, *(example.chosen or [])]
+    return len(example.text or "") + sum(len(turn["content"]) for turn in turns)
 
 
 def _clip(value: Any) -> Any:

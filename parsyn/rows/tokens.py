@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,8 @@ __all__ = [
     "tokenise_all",
 ]
 
-_BATCH = 256
+_BATCH_ROWS = 256
+_BATCH_CHARACTERS = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,9 @@ def load_tokenizer(model_dir: Path) -> Tokenizer:
     return tokenizer
 
 
+_Prepared = TokenizedExample | BadRow | Rendered
+
+
 class RowEncoder:
     """Turns examples into token ids with one tokenizer, one template and one masking rule."""
 
@@ -103,10 +106,17 @@ class RowEncoder:
         self._end = None if end is None else tokenizer.token_to_id(end)
 
     def encode_all(self, examples: Iterable[Example]) -> Iterator[TokenizedExample | BadRow]:
-        """One result for each example, in order, in batches of a fixed size."""
-        source = iter(examples)
-        while batch := list(islice(source, _BATCH)):
-            yield from self._encode_batch(batch)
+        """One result for each example, in order, in batches bounded in rows and in characters."""
+        batch: list[_Prepared] = []
+        size = 0
+        for example in examples:
+            prepared = self._prepare(example)
+            batch.append(prepared)
+            size += len(prepared.text) if isinstance(prepared, Rendered) else 0
+            if len(batch) == _BATCH_ROWS or size > _BATCH_CHARACTERS:
+                yield from self._encode_batch(batch)
+                batch, size = [], 0
+        yield from self._encode_batch(batch)
 
     def preview(self, example: Example) -> tuple[str, list[PreviewToken]]:
         """The rendered row, and its tokens up to the length limit. Raises `BadRow`."""
@@ -119,8 +129,7 @@ class RowEncoder:
         tokenized = self._labelled(rendered, encoding)
         return rendered.text, self._views(tokenized, self._slices(rendered, encoding, tokenized))
 
-    def _encode_batch(self, batch: list[Example]) -> Iterator[TokenizedExample | BadRow]:
-        results: list[TokenizedExample | BadRow | Rendered] = [self._prepare(one) for one in batch]
+    def _encode_batch(self, results: list[_Prepared]) -> Iterator[TokenizedExample | BadRow]:
         for bare in (False, True):
             waiting = [
                 (place, result)
@@ -133,7 +142,7 @@ class RowEncoder:
                 results[place] = self._labelled(rendered, encoding)
         yield from (result for result in results if not isinstance(result, Rendered))
 
-    def _prepare(self, example: Example) -> TokenizedExample | BadRow | Rendered:
+    def _prepare(self, example: Example) -> _Prepared:
         try:
             if example.input_ids is not None:
                 return self._given(example.input_ids, example.labels or example.input_ids)

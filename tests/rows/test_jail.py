@@ -98,10 +98,10 @@ def test_a_missing_file_is_told_without_its_path(tmp_path: Path) -> None:
 
 def test_a_row_group_larger_than_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"text": ["x" * (300 << 20)]}), path)
-    assert path.stat().st_size < 30 << 20
+    pq.write_table(pa.table({"text": ["x" * (160 << 20)]}), path)
+    assert path.stat().st_size < 16 << 20
     request = ValidateRequest(source(path, row_bytes=1 << 30))
-    report = validate_file(request, timeout=TIMEOUT, memory_bytes=512 << 20)
+    report = validate_file(request, timeout=TIMEOUT, memory_bytes=400 << 20)
     assert report.status is DatasetStatus.INVALID
     assert "memory" in report.summary
 
@@ -151,6 +151,12 @@ def test_the_child_has_no_secrets_and_tight_limits(
     [
         ("import os; os.abort()", ErrorCode.BAD_DATA, "SIGABRT"),
         ("import ctypes; ctypes.string_at(0)", ErrorCode.BAD_DATA, "SIGSEGV"),
+        (
+            "import os, sys; print('memory allocation of 9 bytes failed', file=sys.stderr, "
+            "flush=True); os.abort()",
+            ErrorCode.BAD_DATA,
+            "more than 1,024 MiB of memory",
+        ),
         ("import os; os._exit(3)", ErrorCode.BAD_DATA, "exit status 3"),
         ("import os; os.kill(os.getpid(), 9)", ErrorCode.UNAVAILABLE, "killed"),
         ("import os; os.kill(os.getpid(), 24)", ErrorCode.TIMEOUT, "took longer"),

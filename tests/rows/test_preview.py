@@ -86,6 +86,13 @@ def test_long_values_are_shortened_for_the_page_only(write: Write, model_dir: Pa
     assert len(shown.tokens) == 8000
 
 
+def test_a_huge_row_is_shown_without_tokens(write: Write, model_dir: Path) -> None:
+    path = write("a.jsonl", json.dumps({"text": "word " * 400_000}) + '\n{"text": "small"}\n')
+    huge, small = page(path, model=model_dir).items
+    assert (huge.tokens, huge.problem) == (None, None)
+    assert small.tokens is not None
+
+
 def test_a_conversation_as_the_model_sees_it(model_dir: Path) -> None:
     chat = [{"role": "user", "content": "hi"}]
     shown = render(RenderRequest(str(model_dir), chat))

@@ -282,3 +282,18 @@ def test_a_model_folder_gives_tokenizer_and_template(model_dir: Path) -> None:
     (model_dir / "tokenizer.json").unlink()
     with pytest.raises(BadRow, match=r"no tokenizer\.json"):
         load_tokenizer(model_dir)
+
+
+def test_more_rows_than_a_batch_come_back_in_order(tokenizer: Tokenizer) -> None:
+    examples: list[Example] = []
+    for number in range(600):
+        examples.append(chat("a", f"answer {number}"))
+        examples.append(Example(SchemaKind.TEXT, text=f"text {number}"))
+    found = list(tokenise_all(examples, tokenizer, CHATML))
+    assert len(found) == 1200
+    for number in range(600):
+        pair, text = found[2 * number], found[2 * number + 1]
+        assert isinstance(pair, TokenizedExample)
+        assert isinstance(text, TokenizedExample)
+        assert learnt(tokenizer, pair) == [f"answer {number}<|im_end|>"]
+        assert learnt(tokenizer, text) == [f"text {number}<|im_end|>"]
