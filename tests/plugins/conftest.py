@@ -17,6 +17,14 @@ from tests import tiny_model
 from tests.plugins.recording import RecordingContext
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """A tiny matrix is multiplied faster by one thread than two wait for each other."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
     folder = tiny_model.make(tmp_path_factory.mktemp("models") / "tiny")

@@ -45,16 +45,3 @@ class LengthGroupedBatches:
             ]
         order.shuffle(batches)
         yield from batches
-
-
-def sorted_batches(lengths: Sequence[int], most_tokens: int, most_rows: int) -> list[list[int]]:
-    """Row numbers, longest first, in batches whose padded size stays within `most_tokens`."""
-    batches: list[list[int]] = []
-    for row in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
-        if batches and len(batches[-1]) < most_rows:
-            longest = lengths[batches[-1][0]]
-            if longest * (len(batches[-1]) + 1) <= most_tokens:
-                batches[-1].append(row)
-                continue
-        batches.append([row])
-    return batches

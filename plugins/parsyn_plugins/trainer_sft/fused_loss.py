@@ -76,21 +76,3 @@ def head_loss(hidden: Any, head: Any, labels: Any, divisor: Any) -> Any:
         states = states.to(head.weight.dtype)
     needs_grad = torch.is_grad_enabled()
     return _HeadLoss.apply(states, head.weight, head.bias, wanted[learnt], divisor, needs_grad)
-
-
-def has_plain_head(model: Any) -> bool:
-    """Whether logits are the head's output and nothing else (no scaling, capping, adapter)."""
-    head = model.get_output_embeddings()
-    config = model.config.get_text_config()
-    scaled = [
-        getattr(config, name, None)
-        for name in (
-            "final_logit_softcapping",
-            "logit_scale",
-            "logits_scaling",
-            "lm_head_multiplier",
-            "output_multiplier",
-        )
-    ]
-    routed = getattr(config, "output_router_logits", False)
-    return type(head) is torch.nn.Linear and not any(scaled) and not routed

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ import torch
 from transformers import PrinterCallback
 from trl import SFTConfig, SFTTrainer
 
+from parsyn.plugin.batches import Collator
+from parsyn.plugin.scoring import base_of, has_plain_head, last_states
 from parsyn_plugins.trainer_sft import checkpoints
 from parsyn_plugins.trainer_sft.batches import LengthGroupedBatches
-from parsyn_plugins.trainer_sft.collate import Collator, RowsDataset
-from parsyn_plugins.trainer_sft.fused_loss import has_plain_head, head_loss
+from parsyn_plugins.trainer_sft.dataset import RowsDataset
+from parsyn_plugins.trainer_sft.fused_loss import head_loss
 from parsyn_plugins.trainer_sft.master_weights import MasterWeights
 from parsyn_plugins.trainer_sft.progress import Progress
 
@@ -153,33 +155,6 @@ class Loop(SFTTrainer):
 
 def language_loss(model: Any, inputs: dict[str, Any], divisor: Any) -> Any:
     """Next-token loss of a causal model with a plain head, summed and divided by `divisor`."""
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    given = {"input_ids": inputs["input_ids"], "use_cache": False}
-    if "position_ids" in inputs:
-        given["position_ids"] = inputs["position_ids"]
-    hidden = base.base_model(**given).last_hidden_state
-    return head_loss(hidden, base.get_output_embeddings(), inputs["labels"], divisor)
-
-
-@torch.no_grad()
-def rows_loss(
-    model: Any,
-    collator: Collator,
-    batches: Sequence[Sequence[int]],
-    each: Callable[[int], None],
-) -> float:
-    """Mean loss per learnt token over batches of row numbers; `each` is called with a count."""
-    total, learnt = 0.0, 0
-    device = next(model.parameters()).device
-    plain = has_plain_head(model.get_base_model() if hasattr(model, "get_base_model") else model)
-    for done, chosen in enumerate(batches):
-        each(done)
-        batch = collator(chosen)
-        count = batch["learnt"]
-        tensors = {name: batch[name].to(device) for name in ("input_ids", "labels")}
-        if plain:
-            loss = float(language_loss(model, tensors, 1.0))
-        else:
-            loss = float(model(**tensors, use_cache=False).loss) * count
-        total, learnt = total + loss, learnt + count
-    return total / max(1, learnt)
+    given = {"position_ids": inputs["position_ids"]} if "position_ids" in inputs else {}
+    states = last_states(model, inputs["input_ids"], **given)
+    return head_loss(states, base_of(model).get_output_embeddings(), inputs["labels"], divisor)

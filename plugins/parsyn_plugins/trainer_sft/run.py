@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from parsyn.plugin import loading
+from parsyn.plugin.batches import Collator, pad_id_of, sorted_batches
+from parsyn.plugin.scoring import row_losses
 from parsyn.plugin.task import TaskContext, TaskFailure, TaskOutcome
 from parsyn.plugin.tokens import TokenRows, tokenise_dataset
 from parsyn.plugin.trainer import TrainInputs
 from parsyn.wire.states import FailureReason, TaskPhase
 from parsyn_plugins.trainer_sft import plan
-from parsyn_plugins.trainer_sft.batches import sorted_batches
 from parsyn_plugins.trainer_sft.failures import Size, plain_failures
 from parsyn_plugins.trainer_sft.params import SftParams
 
@@ -188,8 +189,8 @@ class _Run:
     # --- fit ---------------------------------------------------------------------------------
 
     def _loop(self) -> Any:
-        from parsyn_plugins.trainer_sft.collate import Collator, RowsDataset
         from parsyn_plugins.trainer_sft.configuration import sft_config
+        from parsyn_plugins.trainer_sft.dataset import RowsDataset
         from parsyn_plugins.trainer_sft.loop import Loop
         from parsyn_plugins.trainer_sft.progress import Progress
 
@@ -202,8 +203,6 @@ class _Run:
             answer_samples=self._sampler(),
         )
         self._take_up_best()
-        pad = next((i for i in (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id) if i), 0)
-        self.pad_id = pad[0] if isinstance(pad, list) else pad
         loop = Loop(
             self.model,
             sft_config(
@@ -217,7 +216,7 @@ class _Run:
             ),
             self.tokenizer,
             RowsDataset(self.rows, self.chosen),
-            Collator(self.rows, self.pad_id),
+            Collator(self.rows, pad_id_of(self.tokenizer)),
             self.progress,
             self._evaluate,
             self._hand_over,
@@ -269,23 +268,21 @@ class _Run:
         return answer
 
     def _evaluate(self) -> float:
-        from parsyn_plugins.trainer_sft.collate import Collator
-        from parsyn_plugins.trainer_sft.loop import rows_loss
-
+        """Mean loss of the validation rows, in nats a token."""
         lengths = [self.held_rows.lengths[row] for row in self.validation]
         most = max(EVALUATION_TOKENS, self.size.batch_size * self.size.longest)
-        batches = [
-            [self.validation[at] for at in batch]
-            for batch in sorted_batches(lengths, most, self.context.max_batch_size)
-        ]
-
-        def each(done: int) -> None:
+        batches = sorted_batches(lengths, most, self.context.max_batch_size)
+        collator = Collator(self.held_rows, pad_id_of(self.tokenizer))
+        total, learnt = 0.0, 0
+        for done, batch in enumerate(batches):
             self.progress.stop_if_cancelled()
             self.context.phase(TaskPhase.EVALUATING, done, len(batches))
-
-        loss: float = rows_loss(self.model, Collator(self.held_rows, self.pad_id), batches, each)
+            tensors = collator([self.validation[at] for at in batch])
+            learnt += tensors["learnt"]
+            placed = {name: tensors[name].to(self.model.device) for name in ("input_ids", "labels")}
+            total += sum(row_losses(self.model, placed))
         self.context.phase(TaskPhase.TRAINING)
-        return loss
+        return total / learnt
 
     def _hand_over(self, folder: Path) -> None:
         from parsyn_plugins.trainer_sft import checkpoints

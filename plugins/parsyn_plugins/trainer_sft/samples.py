@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from parsyn.plugin.batches import pad_id_of
 from parsyn.plugin.task import LocalDataset, LocalModel, TaskContext
 from parsyn.plugin.tokens import load_chat, read_examples
 from parsyn.rows.messages import Example
@@ -96,8 +97,7 @@ def answer(
 
     context.phase(TaskPhase.EVALUATING)
     longest = max(len(prompt.ids) for prompt in prompts)
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    pad = 0 if pad is None else pad
+    pad = pad_id_of(tokenizer)
     device = next(model.parameters()).device
     ids = torch.full((len(prompts), longest), pad, dtype=torch.long)
     mask = torch.zeros_like(ids)
