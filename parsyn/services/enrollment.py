@@ -49,7 +49,7 @@ def create_key(who: Principal, body: MasterKeyIn) -> dict[str, Any]:
         max_enrollments=body.max_enrollments,
         expires_at=body.expires_at.timestamp() if body.expires_at else None,
     )
-    return {**key_as_out(row), "key": key}
+    return {**key_as_out(MasterKey.get_by_id(row.id)), "key": key}
 
 
 def list_keys(who: Principal, limit: int, offset: int) -> dict[str, Any]:

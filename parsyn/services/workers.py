@@ -154,7 +154,7 @@ def create(context: Context, who: Principal, body: WorkerIn) -> dict[str, Any]:
         key_hash=digest(key),
     )
     publish(context, row.id)
-    return {"worker": as_out(row), "api_key": key}
+    return {"worker": get(who, row.id), "api_key": key}
 
 
 def new_key() -> str:
