@@ -7,6 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from websockets.exceptions import WebSocketException
 
 from parsyn import __version__
 from parsyn.errors import ParsynError
-from parsyn.plugin.check import Finding
+from parsyn.plugin.check import Check, Finding
 from parsyn_worker import probe
 from parsyn_worker.config import AgentConfig, load_config
 from parsyn_worker.process import running_pid
@@ -43,7 +44,24 @@ def run_doctor(folder: Path) -> list[dict[str, Any]]:
     except ParsynError as error:
         return [_row("Configuration", Finding("error", error.detail, "Run `parsyn init`."))]
     rows = [_row("Configuration", Finding("ok", f"{folder} and the environment are complete"))]
-    return rows + [_row(check.title, _run(check, config)) for check in CHECKS]
+    checks = (*CHECKS, *_of_plugins())
+    return rows + [_row(check.title, _run(check, config)) for check in checks]
+
+
+def _of_plugins() -> list[AgentCheck]:
+    """The checks that plugins registered, after our own."""
+    from parsyn.plugin.manager import Plugins
+
+    offered = Plugins().pluggy.hook.register_checks()
+    return [
+        AgentCheck(cls.title, partial(_run_plugins_check, cls))
+        for classes in offered
+        for cls in classes
+    ]
+
+
+def _run_plugins_check(cls: type[Check], config: AgentConfig) -> Finding:
+    return cls().run()
 
 
 def _row(title: str, finding: Finding) -> dict[str, Any]:
