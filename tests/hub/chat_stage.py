@@ -110,6 +110,14 @@ async def events(answer: httpx.Response) -> AsyncIterator[tuple[str, dict[str, A
             yield name, json.loads(line.removeprefix("data: "))
 
 
+async def wait_for_token(stream: AsyncIterator[tuple[str, Any]]) -> None:
+    """Read up to the first token. Keep `stream`: the connection goes with it."""
+    async for name, _ in stream:
+        if name == "token":
+            return
+    raise AssertionError("there was no token")
+
+
 def text_of(found: Events) -> str:
     return "".join(data["text"] for name, data in found if name == "token")
 

@@ -12,7 +12,7 @@ from parsyn.services.context import Context
 from parsyn.wire.states import FailureReason, ModelState
 from parsyn.wire.tasks import Failure
 from parsyn.wire.worker import Chat
-from tests.hub.chat_stage import Stage, events, staged, text_of
+from tests.hub.chat_stage import Stage, events, staged, text_of, wait_for_token
 from tests.hub.scripted_agent import DEADLINE, ScriptedAgent, echo, until_stopped
 
 
@@ -148,9 +148,8 @@ async def test_leaving_stops_the_agent_and_keeps_what_there_is(stage: Stage) -> 
     path = await stage.conversation(stage.model("Small"))
     async with stage.agent(until_stopped) as agent:
         async with stage.streaming(f"{path}/messages", {"content": "a tale"}) as answer:
-            async for name, _ in events(answer):
-                if name == "token":
-                    break
+            stream = events(answer)
+            await wait_for_token(stream)
         await agent.told_to_stop(agent.chats[0].chat_id)
         question, kept = await stage.wait_for_messages(path, 2)
         assert question["content"] == "a tale"
@@ -175,7 +174,8 @@ async def test_one_who_stops_may_ask_at_once(stage: Stage) -> None:
 
     async with stage.agent(say) as agent:
         async with stage.streaming(f"{path}/messages", {"content": "one"}) as answer:
-            await anext(e async for e in events(answer) if e[0] == "token")
+            stream = events(answer)
+            await wait_for_token(stream)
         await agent.told_to_stop(agent.chats[0].chat_id)
         asking = asyncio.create_task(stage.ask(path, content="two"))
         slow.set()
@@ -191,7 +191,8 @@ async def test_a_conversation_is_answered_once_at_a_time(stage: Stage) -> None:
         stage.agent(until_stopped),
         stage.streaming(f"{path}/messages", {"content": "one"}) as answer,
     ):
-        await anext(e async for e in events(answer) if e[0] == "token")
+        stream = events(answer)
+        await wait_for_token(stream)
         second = await stage.call("POST", f"{path}/messages", {"content": "two"})
     assert (second.status_code, second.json()["code"]) == (409, "conflict")
     assert "stop it or wait" in second.json()["detail"]
@@ -291,7 +292,7 @@ async def test_deleting_a_conversation_stops_its_answer(stage: Stage) -> None:
         stage.streaming(f"{path}/messages", {"content": "one"}) as answer,
     ):
         stream = events(answer)
-        await anext(e async for e in stream if e[0] == "token")
+        await wait_for_token(stream)
         deleted = await stage.call("DELETE", path)
         rest = [event async for event in stream]
         await agent.told_to_stop(agent.chats[0].chat_id)
