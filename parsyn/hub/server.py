@@ -41,16 +41,26 @@ def bind(settings: Settings) -> socket.socket:
 async def serve(
     app: Quart, settings: Settings, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain."""
-    stop = asyncio.Event()
+    """Serve until SIGTERM or SIGINT, then say goodbye on every socket and drain."""
+    signalled, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, signalled.set)
+    leaving = asyncio.create_task(_leave(app, signalled, stop))
     ready = asyncio.create_task(_announce(listener.getsockname()[:2], on_ready))
     try:
         await SERVERS[settings.text("hub.server")](app, settings, listener, stop)
     finally:
         ready.cancel()
+        leaving.cancel()
+
+
+async def _leave(app: Quart, signalled: asyncio.Event, stop: asyncio.Event) -> None:
+    await signalled.wait()
+    try:
+        await app.extensions["parsyn"].parts["lifecycle"].drain()
+    finally:
+        stop.set()
 
 
 async def _announce(address: tuple[str, int], on_ready: Callable[[], None]) -> None:

@@ -166,7 +166,7 @@ def test_a_running_job_is_cancelled(
     [
         ({"lora_rr": 4}, "lora_r"),
         ({"max_seq_length": 100_000}, "context"),
-        ({"learning_rate": -1}, "greater than"),
+        ({"learning_rate": -1}, "above 0"),
     ],
 )
 def test_a_bad_config_is_refused_at_its_field(
