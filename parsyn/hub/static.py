@@ -45,6 +45,9 @@ async def asset(path: str) -> Response:
     if path.startswith(("api/", "v1/", "ws/", "storage/", "install/")):
         raise ParsynError(ErrorCode.NOT_FOUND, f"There is nothing at /{path}.")
     found = read(path)
+    if found is None and path.startswith("assets/"):
+        # A page that was open across an update asks for files of the old build.
+        raise ParsynError(ErrorCode.NOT_FOUND, f"There is nothing at /{path}.")
     if found is None:
         return page()
     body, packed = found

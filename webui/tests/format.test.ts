@@ -9,7 +9,7 @@ const plain = (text: string) => text.replace(/\s/g, " ")
 
 describe("formatter", () => {
   it("writes sizes in decimal units of the language", () => {
-    expect(plain(english.bytes(999))).toBe("999 byte")
+    expect(plain(english.bytes(999))).toBe("999 bytes")
     expect(plain(english.bytes(1_234_567))).toBe("1.2 MB")
     expect(plain(french.bytes(105_454_432))).toBe("105 Mo")
     expect(plain(english.bytes(999_600))).toBe("1 MB")

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query"
-import { ApiProblem, get, post } from "./http"
+import { ApiProblem, csrfToken, get, post } from "./http"
 import { client, useOne } from "./queries"
 import { dashboard } from "./socket"
 import type { MeOut, SessionStarted, SystemOut } from "./types.gen"
@@ -10,6 +10,8 @@ export function useMe() {
 }
 
 async function fetchMe(): Promise<MeOut | null> {
+  // The session itself is out of a script's sight; this cookie comes and goes with it.
+  if (!csrfToken()) return null
   try {
     return await get<MeOut>("/me")
   } catch (error) {

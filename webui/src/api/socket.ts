@@ -10,6 +10,8 @@ type Listener = (event: SocketEvent) => void
 const PING_EVERY = 20_000
 const SILENCE_LIMIT = 50_000
 const LONGEST_WAIT = 30_000
+/** The hub's close codes for a session that is over: coming back would not help. */
+const REFUSED = new Set([4401, 4403])
 
 /** The one socket of the page: subscribes to what is being watched, comes back with full jitter and subscribes again. */
 export class DashboardSocket {
@@ -22,6 +24,7 @@ export class DashboardSocket {
   private lastHeard = 0
   private wanted = false
   connection: Connection = { state: "offline" }
+  onRefused: () => void = () => undefined
 
   constructor(private readonly url: string) {
     addEventListener("online", () => this.wanted && this.retryNow())
@@ -72,7 +75,7 @@ export class DashboardSocket {
     this.become({ state: "connecting" })
     socket.onopen = () => this.opened()
     socket.onmessage = (message) => this.heard(String(message.data))
-    socket.onclose = () => this.closed(socket)
+    socket.onclose = ({ code }) => this.closed(socket, code)
   }
 
   private opened(): void {
@@ -95,10 +98,14 @@ export class DashboardSocket {
     for (const listener of this.topics.get(event.topic) ?? []) listener(event)
   }
 
-  private closed(socket: WebSocket): void {
+  private closed(socket: WebSocket, code: number): void {
     clearInterval(this.heartbeat)
     if (this.socket === socket) this.socket = null
     if (!this.wanted) return
+    if (REFUSED.has(code)) {
+      this.stop()
+      return this.onRefused()
+    }
     if (!navigator.onLine) return this.become({ state: "offline" })
     const wait = Math.random() * Math.min(LONGEST_WAIT, 1000 * 2 ** this.tries)
     this.tries += 1

@@ -14,7 +14,9 @@ import { BottomBar, Rail } from "./Rail"
 import { TopBar } from "./TopBar"
 import { useLiveLists } from "./live_lists"
 
-onUnauthorised(() => client.setQueryData(["me", {}], null))
+const sessionIsOver = () => void client.setQueryData(["me", {}], null)
+onUnauthorised(sessionIsOver)
+dashboard.onRefused = sessionIsOver
 
 /** What surrounds every page of someone who is logged in. */
 export function Shell() {

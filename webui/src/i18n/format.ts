@@ -50,7 +50,7 @@ export class Formatter {
     return new Intl.NumberFormat(this.language, {
       style: "unit",
       unit: BYTE_UNITS[power],
-      unitDisplay: "short",
+      unitDisplay: power === 0 ? "long" : "short",
       maximumFractionDigits: digits,
     }).format(rest)
   }

@@ -110,6 +110,12 @@ export const datasets = {
   "stats.duplicates_hint": "rows that occur before",
   "stats.length": "Length of the rows in tokens",
   "stats.spread": "Half of the rows have up to {p50} tokens, 95 in 100 up to {p95}, the longest {max}.",
+  "stats.estimated": "estimated, 4 characters a token",
+  "stats.fact_type": "Kind",
+  "stats.fact_nulls": "Missing",
+  "stats.fact_min": "Shortest",
+  "stats.fact_mean": "Mean",
+  "stats.fact_max": "Longest",
   "stats.columns": "Columns",
   "stats.column": "Column",
 } as const satisfies Catalogue

@@ -117,6 +117,12 @@ export const datasets: Translation<typeof english> = {
   "stats.duplicates_hint": "lignes déjà rencontrées",
   "stats.length": "Longueur des lignes, en jetons",
   "stats.spread": "La moitié des lignes compte au plus {p50} jetons, 95 sur 100 au plus {p95}, la plus longue {max}.",
+  "stats.estimated": "estimation, 4 caractères par jeton",
+  "stats.fact_type": "Type",
+  "stats.fact_nulls": "Manquants",
+  "stats.fact_min": "Minimum",
+  "stats.fact_mean": "Moyenne",
+  "stats.fact_max": "Maximum",
   "stats.columns": "Colonnes",
   "stats.column": "Colonne",
 }

@@ -5,6 +5,9 @@ import { Histogram } from "~/parts/Histogram"
 import { Loaded, Section, Skeletons } from "~/parts/Page"
 import { Count, Figure } from "~/parts/Values"
 
+/** What the hub calls its estimate where no tokenizer is known yet. */
+const ROUGH = "characters/4"
+
 export function Statistics({ dataset }: { dataset: DatasetOut }) {
   const { t } = useWords()
   const isReady = dataset.stats_status === "ready"
@@ -28,7 +31,7 @@ function Charts({ stats }: { stats: StatsOut }) {
     <>
       <div className="mb-6 grid grid-cols-2 gap-3 lg:grid-cols-4">
         <Figure name={t("datasets.rows")} value={<Count value={stats.rows} />} />
-        <Figure name={t("stats.tokens")} value={<Count value={tokens?.total} />} hint={tokens?.tokenizer} />
+        <Figure name={t("stats.tokens")} value={<Count value={tokens?.total} />} hint={tokens && (tokens.tokenizer === ROUGH ? t("stats.estimated") : tokens.tokenizer)} />
         <Figure name={t("stats.mean")} value={<Count value={tokens && Math.round(tokens.mean)} />} hint={tokens && t("stats.tokens_a_row")} />
         <Figure name={t("stats.duplicates")} value={<Count value={duplicates.exact} />} hint={t("stats.duplicates_hint")} />
       </div>
@@ -61,6 +64,12 @@ function Tokens({ tokens }: { tokens: TokenStats }) {
   )
 }
 
+const KNOWN_FACTS = ["type", "nulls", "min", "mean", "max"] as const
+
+function isKnownFact(name: string): name is (typeof KNOWN_FACTS)[number] {
+  return (KNOWN_FACTS as readonly string[]).includes(name)
+}
+
 /** Whatever the hub counted for each column, one line a column. */
 function Columns({ columns }: { columns: StatsOut["columns"] }) {
   const { t, format } = useWords()
@@ -77,7 +86,7 @@ function Columns({ columns }: { columns: StatsOut["columns"] }) {
               <th className="px-3 py-2 font-medium">{t("stats.column")}</th>
               {names.map((name) => (
                 <th key={name} className="px-3 py-2 text-right font-medium">
-                  {name.replaceAll("_", " ")}
+                  {isKnownFact(name) ? t(`stats.fact_${name}`) : name.replaceAll("_", " ")}
                 </th>
               ))}
             </tr>
