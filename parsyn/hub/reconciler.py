@@ -7,7 +7,7 @@ import logging
 import time
 
 from parsyn.clock import now
-from parsyn.services import datasets, leases, outbox, scheduling, signals
+from parsyn.services import datasets, leases, outbox, scheduling, signals, uploads
 from parsyn.services.context import Context
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ class Reconciler:
         await write(scheduling.expire_offers, self._context, now())
         await write(outbox.redeliver, self._context)
         await write(datasets.find_lost, self._context)
+        await write(uploads.expire, self._context)
         await write(signals.wake, self._context)
 
     def _look_at_clocks(self) -> None:
