@@ -102,7 +102,7 @@ FROM_HUB = [
     Drain(on=False),
 ]
 BOTH = [(worker_messages, message) for message in FROM_WORKER]
-BOTH += [(hub_messages, message) for message in FROM_HUB]  # type: ignore[misc]
+BOTH += [(hub_messages, message) for message in FROM_HUB]
 
 
 def name_of(value: Any) -> str:
