@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -38,6 +39,8 @@ def main() -> int:
     options.add_argument("--tokens", type=int, default=96)
     given = options.parse_args()
     folder = given.model or prepare_smollm2()
+    # So that the appliance is stopped too when this is.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with (
         tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work,
         appliance(Path(work), folder) as ours,

@@ -102,7 +102,9 @@ class Conversing:
         except asyncio.CancelledError:
             answer.fail(FailureReason.CANCELLED, "The hub stops; ask again in a moment.")
         try:
-            return await self.hub.context.database.write(turns.keep, turn, _written(answer))
+            # A hub that stops cancels again and again; what is under way is written even so.
+            writing = self.hub.context.database.write(turns.keep, turn, _written(answer))
+            return await asyncio.shield(writing)
         finally:
             self._free(slot)
 
