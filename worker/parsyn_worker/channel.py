@@ -31,7 +31,9 @@ class Channel:
 
     def orders(self) -> Iterator[bytes]:
         """Lines from the agent; ends when the agent is gone."""
-        yield from sys.stdin.buffer
+        # Not `yield from`: closing this generator would close stdin with it.
+        for line in sys.stdin.buffer:  # noqa: UP028
+            yield line
 
     def on_orphaned(self, ended: Callable[[], None] | None = None) -> None:
         """End this process and all that it started as soon as the agent is gone."""

@@ -29,6 +29,7 @@ class Generation:
         self.order, self.shelf, self.base = order, shelf, base
         self.voice: Voice = shelf.voice(base, order.model)
         self.ids = self._prompt()
+        self.cache: Any = base.new_cache()
         self.finish: Finish = "length"
         self.completed = 0
         self.ready_at = ready_at
@@ -38,7 +39,7 @@ class Generation:
         """Raises TaskFailure when the prompt does not fit."""
         most = self._room()
         text, stops = self._detokenizer(), StopFilter(self.order.sampling.stop)
-        logits, cache = yield from self._prefill()
+        logits = yield from self._prefill()
         chooser = Chooser(self.order.sampling, logits.device)
         while True:
             token = chooser.choose(logits)
@@ -52,7 +53,7 @@ class Generation:
                 return
             if self.completed >= most:
                 break
-            logits, cache = self._forward([token], cache)
+            logits = self._forward([token])
         rest = stops.push(text.finish())
         yield rest if stops.stopped else rest + stops.finish()
 
@@ -104,21 +105,21 @@ class Generation:
         known = [n for n in (self.base.context, self.order.model.context_length) if n]
         return min(known) if known else None
 
-    def _prefill(self) -> Generator[str, None, tuple[Any, Any]]:
-        cache = None
+    def _prefill(self) -> Generator[str, None, Any]:
         for start in range(0, len(self.ids), PREFILL):
             if start:
                 yield ""
-            logits, cache = self._forward(self.ids[start : start + PREFILL], cache)
-        return logits, cache
+            logits = self._forward(self.ids[start : start + PREFILL])
+        return logits
 
-    def _forward(self, ids: list[int], cache: Any) -> tuple[Any, Any]:
+    def _forward(self, ids: list[int]) -> Any:
+        """Logits behind the last of `ids`, whose keys and values join the cache."""
         torch, model = self._torch(), self.base.model
         self.shelf.choose(self.base, self.order.model.adapter)
         with torch.inference_mode():
             tokens = torch.tensor([ids], device=model.device)
-            out = model(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
-            return out.logits[0, -1], out.past_key_values
+            past = {self.base.cache_name: self.cache}
+            return model(input_ids=tokens, use_cache=True, logits_to_keep=1, **past).logits[0, -1]
 
     def _torch(self) -> Any:
         import torch

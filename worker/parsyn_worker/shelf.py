@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import time
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
@@ -37,11 +38,18 @@ class Base:
 
     model: Any
     context: int | None
+    cache_name: str = "cache"
     adapters: OrderedDict[Path, str] = field(default_factory=OrderedDict)
     voices: dict[Path, Voice] = field(default_factory=dict)
     active: str | None = None
     users: Counter[Path | None] = field(default_factory=Counter)
     model_ids: set[int] = field(default_factory=set)
+
+    def new_cache(self) -> Any:
+        """Keys and values of one answer; a forward pass adds to it in place."""
+        from transformers import DynamicCache
+
+        return DynamicCache(config=self.model.config)
 
     @property
     def idle(self) -> bool:
@@ -115,7 +123,7 @@ class Shelf:
             trust_remote_code=settings.trust_remote_code,
         )
         loaded.requires_grad_(False)
-        return Base(loaded, _context(loaded))
+        return Base(loaded, _context(loaded), _cache_name(loaded))
 
     def _attach(self, base: Base, folder: Path) -> None:
         if folder in base.adapters:
@@ -163,6 +171,12 @@ def _context(model: Any) -> int | None:
     config = model.config.get_text_config()
     length = getattr(config, "max_position_embeddings", None)
     return length if isinstance(length, int) else None
+
+
+def _cache_name(model: Any) -> str:
+    """transformers renamed the argument in 5.2x."""
+    parameters = inspect.signature(type(model).forward).parameters
+    return "cache" if "cache" in parameters else "past_key_values"
 
 
 def _ends(model: Any, tokenizer: Any, template: ChatTemplate) -> frozenset[int]:
