@@ -56,7 +56,7 @@ class Conversing:
         self.router.pick(target)
         await self._wait_for_stopped(conversation_id)
         with self._slot(conversation_id) as slot:
-            turn = await context.database.write(turns.ask, context, who, conversation_id, body)
+            turn = await context.database.write(turns.ask, who, conversation_id, body, target)
             slot.answer = await self.router.open(turn.target, turn.messages, turn.sampling)
             keeping = self.hub.spawn(self._keep(slot, turn, slot.answer), "keep an answer")
         return KeptAnswer(slot.answer, keeping)

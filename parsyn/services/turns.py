@@ -58,15 +58,14 @@ def target(context: Context, who: Principal, conversation_id: int) -> Target:
     return inference.target_of(context, who, row.model_id)
 
 
-def ask(context: Context, who: Principal, conversation_id: int, body: MessageIn) -> Turn:
+def ask(who: Principal, conversation_id: int, body: MessageIn, aim: Target) -> Turn:
     """Store the question (or take the last one again) and build what the model gets.
 
     A question that is sent once more because its answer failed is not stored twice.
 
-    Raises as `target` does, 422 for an empty question, 409 where there is nothing to regenerate.
+    Raises 404, 403, 422 for an empty question, 409 where there is nothing to regenerate.
     """
-    aim = target(context, who, conversation_id)
-    row = Conversation.get_by_id(conversation_id)
+    row = find(who, conversation_id, ProjectRole.EDITOR)
     history = messages_of(row)
     replaces: tuple[int, ...] = ()
     if body.regenerate or _asks_again(history, body.content):
