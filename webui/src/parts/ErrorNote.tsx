@@ -24,12 +24,13 @@ export function ErrorNote({ error, except }: { error: unknown; except?: (loc: st
   const { t } = useWords()
   if (!error) return null
   const fields = error instanceof ApiProblem ? error.errors : []
-  const rest = fields.filter(({ loc }) => !except?.(loc.join(".")))
+  const sentence = problemText(error, t)
+  const rest = fields.filter(({ loc, msg }) => !except?.(loc.join(".")) && !sentence.includes(msg))
   return (
     <div role="alert" className="mt-3 flex gap-2 rounded-lg bg-bad-soft px-3 py-2 text-sm text-bad">
       <CircleAlert size={17} className="mt-0.5 shrink-0" aria-hidden />
       <div className="min-w-0">
-        <p>{problemText(error, t)}</p>
+        <p>{sentence}</p>
         {rest.map(({ loc, msg }, index) => (
           <p key={index}>{loc.length ? `${loc.join(".")}: ${msg}` : msg}</p>
         ))}

@@ -19,11 +19,13 @@ interface Props {
   /** Marks the lowest point of the series with this label. */
   markLowest?: string
   format?: (value: number) => string
+  /** Bounds of the vertical axis where they are known, e.g. 0 to 100 for a percentage. */
+  bounds?: readonly [number, number] | undefined
   height?: number
 }
 
 export function LineChart(props: Props) {
-  const { title, series, axis, smoothing = 0, log = false, group, markLowest, height = 200 } = props
+  const { title, series, axis, smoothing = 0, log = false, group, markLowest, bounds, height = 200 } = props
   const { t, format } = useWords()
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
@@ -40,7 +42,7 @@ export function LineChart(props: Props) {
     if (!element) return
     const make = () => {
       plot.current?.destroy()
-      const options = chartOptions({ names, axis, log, group, markLowest, height, width: element.clientWidth || 300 }, (value) =>
+      const options = chartOptions({ names, axis, log, group, markLowest, bounds, height, width: element.clientWidth || 300 }, (value) =>
         latestFormat.current(value),
       )
       plot.current = new uPlot(options, [[]], element)
@@ -59,11 +61,11 @@ export function LineChart(props: Props) {
       plot.current?.destroy()
       plot.current = null
     }
-  }, [names, axis, log, group, markLowest, height])
+  }, [names, axis, log, group, markLowest, bounds, height])
 
   useEffect(() => {
     plot.current?.setData(data)
-  }, [data, names, axis, log, group, markLowest, height])
+  }, [data, names, axis, log, group, markLowest, bounds, height])
 
   const isEmpty = series.every(({ points }) => points.length === 0)
   const picture = () => box.current?.querySelector("canvas")?.toBlob((blob) => blob && saveFile(blob, `${title}.png`))
@@ -119,6 +121,7 @@ interface Shape {
   log: boolean
   group: string | undefined
   markLowest: string | undefined
+  bounds: readonly [number, number] | undefined
   height: number
   width: number
 }
@@ -139,7 +142,7 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
       focus: { prox: 16 },
       ...(shape.group && { sync: { key: shape.group } }),
     },
-    scales: { x: { time: false }, y: { distr: shape.log ? 3 : 1 } },
+    scales: { x: { time: false }, y: { distr: shape.log ? 3 : 1, ...(shape.bounds && { range: [...shape.bounds] }) } },
     axes: [
       { ...axis, size: 24, space: 60, ...(shape.axis === "time" && { values: (_, ticks) => ticks.map(clockTick) }) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) },

@@ -14,6 +14,7 @@ const TONES: Record<Tone, string> = {
 const STATES = {
   pending: ["calm", CircleDashed, "state.pending"],
   queued: ["warn", Clock, "state.queued"],
+  offered: ["warn", Clock, "state.offered"],
   running: ["live", LoaderCircle, "state.running"],
   completed: ["good", CircleCheck, "state.completed"],
   failed: ["bad", CircleAlert, "state.failed"],

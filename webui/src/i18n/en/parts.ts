@@ -26,6 +26,7 @@ export const parts = {
 
   "state.pending": "Not started",
   "state.queued": "Waiting",
+  "state.offered": "Offered",
   "state.running": "Running",
   "state.completed": "Done",
   "state.failed": "Failed",

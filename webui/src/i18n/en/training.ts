@@ -72,6 +72,7 @@ export const training = {
   "charts.memory": "Memory",
 
   "samples.empty": "No sample answers yet. They are made at each evaluation.",
+  "samples.nothing": "(an empty answer)",
   "samples.step": "Step {step}",
   "samples.reference": "The answer in the data",
 

@@ -27,6 +27,7 @@ export const parts: Translation<typeof english> = {
 
   "state.pending": "Pas démarré",
   "state.queued": "En attente",
+  "state.offered": "Proposé",
   "state.running": "En cours",
   "state.completed": "Terminé",
   "state.failed": "Échec",

@@ -74,6 +74,7 @@ export const training: Translation<typeof english> = {
   "charts.memory": "Mémoire",
 
   "samples.empty": "Pas encore d'exemples de réponses. Il y en a à chaque évaluation.",
+  "samples.nothing": "(réponse vide)",
   "samples.step": "Étape {step}",
   "samples.reference": "La réponse des données",
 

@@ -21,6 +21,7 @@ const PANELS: Panel[] = [
   { title: "charts.memory", names: ["vram_used", "gpu_memory", "ram_used", "memory_used", "memory"], unit: "bytes" },
 ]
 const COLOURS = ["--c-series-1", "--c-series-2", "--c-series-3", "--c-series-4"]
+const PERCENT = [0, 100] as const
 const KNOWN = new Set(PANELS.flatMap(({ names }) => names))
 /** Of no use as a curve of their own. */
 const LEFT_OUT = new Set(["epoch", "step", "total_steps"])
@@ -69,6 +70,7 @@ export function Charts({ series }: { series: SeriesByName }) {
             group="job"
             {...(panel.markLowest && { markLowest: seriesWords[panel.markLowest] ?? panel.markLowest })}
             {...(formatter(panel.unit) && { format: formatter(panel.unit)! })}
+            bounds={panel.unit === "percent" ? PERCENT : undefined}
             height={index < 2 ? 220 : 180}
           />
         ))}

@@ -3,14 +3,16 @@ import type { ProgressOut, TrainingJobOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Progress } from "~/parts/Progress"
 import { Ago } from "~/parts/Values"
+import type { SeriesByName } from "./job_stream"
 import { usePhase } from "./phase"
 
 /** Where the job stands: progress while it goes, why it waits, or how long it took. */
-export function JobSummary({ job, progress }: { job: TrainingJobOut; progress: ProgressOut | null }) {
+export function JobSummary({ job, progress, series }: { job: TrainingJobOut; progress: ProgressOut | null; series: SeriesByName }) {
   const { t } = useWords()
+  const latest = (name: string) => lastValue(series, name) ?? job.metrics_latest[name]
   return (
     <section className="card mb-5 p-4">
-      <State job={job} progress={progress ?? job.progress} />
+      <State job={job} progress={progress ?? job.progress} speed={latest("tokens_per_second")} />
       {job.unreachable_since && (
         <p className="mt-3 rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">
           {t("training.unreachable", { worker: job.worker_name ?? "" })} <Ago time={job.unreachable_since} />
@@ -20,17 +22,20 @@ export function JobSummary({ job, progress }: { job: TrainingJobOut; progress: P
         <Fact name={t("training.model")} to={`/models/${job.model_id}`} value={job.model_name ?? `#${job.model_id}`} />
         <Fact name={t("training.dataset")} to={`/datasets/${job.dataset_id}`} value={job.dataset_name ?? `#${job.dataset_id}`} />
         {job.worker_id !== null && <Fact name={t("training.worker")} to={`/workers?worker=${job.worker_id}`} value={job.worker_name ?? `#${job.worker_id}`} />}
-        <Latest job={job} />
+        <Latest loss={latest("loss")} evalLoss={latest("eval_loss")} />
       </dl>
     </section>
   )
 }
 
-function State({ job, progress }: { job: TrainingJobOut; progress: ProgressOut }) {
+function lastValue(series: SeriesByName, name: string): number | undefined {
+  return series[name]?.at(-1)?.[2] ?? undefined
+}
+
+function State({ job, progress, speed }: { job: TrainingJobOut; progress: ProgressOut; speed: number | undefined }) {
   const { t, format } = useWords()
   const phase = usePhase()
   if (job.status === "running") {
-    const speed = job.metrics_latest.tokens_per_second
     return (
       <Progress
         label={job.name}
@@ -55,13 +60,12 @@ function State({ job, progress }: { job: TrainingJobOut; progress: ProgressOut }
   )
 }
 
-function Latest({ job }: { job: TrainingJobOut }) {
+function Latest({ loss, evalLoss }: { loss: number | undefined; evalLoss: number | undefined }) {
   const { t, format } = useWords()
-  const { loss, eval_loss } = job.metrics_latest
   return (
     <>
       {loss !== undefined && <Fact name={t("charts.loss_train")} value={format.metric(loss)} />}
-      {eval_loss !== undefined && <Fact name={t("charts.loss_validation")} value={format.metric(eval_loss)} />}
+      {evalLoss !== undefined && <Fact name={t("charts.loss_validation")} value={format.metric(evalLoss)} />}
     </>
   )
 }

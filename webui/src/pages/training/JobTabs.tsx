@@ -68,7 +68,10 @@ function PromptSamples({ group }: { group: SampleOut[] }) {
           <div key={sample.step} className="flex gap-4 border-b border-line last:border-0 max-sm:flex-col max-sm:gap-0">
             <span className="num w-20 shrink-0 pt-4 text-sm text-muted max-sm:pt-3">{t("samples.step", { step: sample.step })}</span>
             <div className="min-w-0 flex-1">
-              <MessageView message={{ role: "assistant", content: sample.text }} />
+              <MessageView
+                message={{ role: "assistant", content: sample.text }}
+                footer={sample.text.trim() === "" && <span className="text-sm text-muted">{t("samples.nothing")}</span>}
+              />
             </div>
           </div>
         ))}

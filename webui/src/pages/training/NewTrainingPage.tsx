@@ -75,7 +75,7 @@ function Form({ trainers, original }: { trainers: TrainerOut[]; original: Traini
             drafts={drafts}
             onChange={setDrafts}
             reading={reading}
-            serverError={(name) => error?.at("config", name)}
+            serverError={(name) => error?.at("config", name) ?? aboutField(error, name)}
           />
         </section>
       </div>
@@ -114,6 +114,11 @@ function jobOf(choices: Choices, config: Record<string, unknown>, suggested: str
     trainer: choices.trainer,
     config,
   }
+}
+
+/** What a trainer says of the whole configuration begins with the name of the setting that it means. */
+function aboutField(error: ApiProblem | null, name: string): string | undefined {
+  return error?.errors.find(({ loc, msg }) => loc.join(".") === "config" && msg.startsWith(`${name} `))?.msg
 }
 
 /** A job that was made but could not be started stays, pending, with the reason on its page. */

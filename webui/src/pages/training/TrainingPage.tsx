@@ -95,7 +95,7 @@ function Detail({ job }: { job: TrainingJobOut }) {
           {refused}
         </p>
       )}
-      <JobSummary job={job} progress={stream.progress} />
+      <JobSummary job={job} progress={stream.progress} series={stream.series} />
       <JobTabs job={job} stream={stream} charts={<Charts series={stream.series} />} />
       <Confirm
         open={isDeleting}

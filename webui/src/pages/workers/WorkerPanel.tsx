@@ -15,6 +15,13 @@ import { Ago, Bytes, Facts } from "~/parts/Values"
 
 const TYPES = ["both", "fine_tuner", "prompter"] as const
 
+type Verb = "pause" | "drain" | "resume"
+
+function verbsFor(status: WorkerOut["status"]): Verb[] {
+  if (status === "offline") return []
+  return status === "paused" || status === "draining" ? ["resume"] : ["pause", "drain"]
+}
+
 export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: () => void }) {
   const { t, format } = useWords()
   const refresh = useRefresh()
@@ -40,11 +47,11 @@ export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: (
           <Button look="danger" onClick={() => setIsRemoving(true)}>
             {t("workers.remove")}
           </Button>
-          {worker.status !== "offline" && worker.status !== "draining" && (
-            <Button busy={act.isPending} onClick={() => act.mutate(() => post(`/workers/${worker.id}/drain`))}>
-              {t("workers.drain")}
+          {verbsFor(worker.status).map((verb) => (
+            <Button key={verb} busy={act.isPending} title={t(`workers.${verb}_text`)} onClick={() => act.mutate(() => post(`/workers/${worker.id}/${verb}`))}>
+              {t(`workers.${verb}`)}
             </Button>
-          )}
+          ))}
         </>
       }
     >
