@@ -24,6 +24,7 @@ MANAGED = "managed"
 RESTING = frozenset({WorkerStatus.PAUSED, WorkerStatus.DRAINING, WorkerStatus.OFFLINE})
 # A worker with so many answers under way is no faster than one that must load the model first.
 CROWDED = 4
+FULL = 64
 REMEMBERED_MODELS = 2
 
 
@@ -103,9 +104,10 @@ class ChatRouter:
         near = [one for one in self.broker.connections() if _may_answer(one, target)]
         able = [one for one in near if one.worker_type in PROMPTING]
         ready = [one for one in able if one.status not in RESTING]
-        if not ready:
-            raise _no_worker(near, able)
-        return min(ready, key=lambda worker: self._rank(worker, target))
+        free = [one for one in ready if self._answering(one) < FULL]
+        if not free:
+            raise _no_worker(near, able, ready)
+        return min(free, key=lambda worker: self._rank(worker, target))
 
     async def open(
         self,
@@ -151,7 +153,7 @@ class ChatRouter:
             self.worker_gone(answer.worker_id)
 
     def _rank(self, worker: PromptingWorker, target: Target) -> tuple[Any, ...]:
-        answering = sum(1 for a in self._answers.values() if a.worker_id == worker.worker_id)
+        answering = self._answering(worker)
         return (
             _nearness(worker, target),
             answering >= CROWDED,
@@ -160,6 +162,9 @@ class ChatRouter:
             answering,
             worker.worker_id,
         )
+
+    def _answering(self, worker: PromptingWorker) -> int:
+        return sum(answer.worker_id == worker.worker_id for answer in self._answers.values())
 
     def _distance(self, worker_id: int, model: ModelRef) -> int:
         """0 when its weights are in memory as far as we know, 1 when not."""
@@ -209,8 +214,14 @@ def _keys(model: ModelRef) -> set[str]:
     return own if model.base is None else own | _keys(model.base)
 
 
-def _no_worker(near: Sequence[PromptingWorker], able: Sequence[PromptingWorker]) -> ParsynError:
-    if able:
+def _no_worker(
+    near: Sequence[PromptingWorker],
+    able: Sequence[PromptingWorker],
+    ready: Sequence[PromptingWorker],
+) -> ParsynError:
+    if ready:
+        detail = f"Every worker is writing {FULL} answers already; try again in a moment."
+    elif able:
         detail = "Every worker that could answer is paused or draining. Resume one under Workers."
     elif near:
         detail = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from parsyn.hub import sse
 from parsyn.services.context import Context
 from parsyn.wire.states import FailureReason, ModelState
 from parsyn.wire.tasks import Failure
@@ -300,6 +301,29 @@ async def test_deleting_a_conversation_stops_its_answer(stage: Stage) -> None:
     assert rest[-1][0] == "done"
     assert rest[-1][1]["message_id"] is None
     assert (await stage.call("GET", path)).status_code == 404
+
+
+async def test_a_silent_stream_is_kept_alive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
+    path = await stage.conversation(stage.model("Small"))
+    heard = asyncio.Event()
+
+    async def think(agent: ScriptedAgent, chat: Chat) -> None:
+        async with asyncio.timeout(DEADLINE):
+            await heard.wait()
+        await echo(agent, chat)
+
+    lines: list[str] = []
+    async with (
+        stage.agent(think),
+        stage.streaming(f"{path}/messages", {"content": "hi"}) as answer,
+    ):
+        async for line in answer.aiter_lines():
+            lines.append(line)
+            if line == ": keep-alive":
+                heard.set()
+    assert heard.is_set()
+    assert "event: done" in lines
 
 
 async def test_two_models_are_compared_side_by_side(stage: Stage) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import MAX_CHARACTERS, Answer, AnswerEvent, End, Limits, Piece, Reader
-from parsyn.hub.chat import CROWDED, ChatRouter
+from parsyn.hub.chat import CROWDED, FULL, ChatRouter
 from parsyn.services.inference import Target
 from parsyn.wire.api.chat import PhaseEvent
 from parsyn.wire.refs import FileRef, ModelRef
@@ -146,6 +146,17 @@ async def test_a_crowded_worker_is_left_alone() -> None:
     for _ in range(CROWDED):
         assert (await begin(chat)).worker_id == 1
     assert (await begin(chat)).worker_id == 2
+
+
+async def test_a_worker_takes_no_more_answers_than_it_can() -> None:
+    chat, _ = router(Worker(1))
+    first = await begin(chat)
+    for _ in range(FULL - 1):
+        await begin(chat)
+    with pytest.raises(ParsynError, match="try again"):
+        await begin(chat)
+    chat.deliver(1, ChatDone(chat_id=first.chat_id, finish_reason="stop"))
+    assert (await begin(chat)).worker_id == 1
 
 
 async def test_workers_of_the_models_own_project_come_first() -> None:
