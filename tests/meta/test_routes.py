@@ -11,7 +11,7 @@ from quart import Quart
 from parsyn.hub.app import create_app
 from parsyn.hub.routing import Endpoint
 from parsyn.services.context import Context
-from tests.meta.tree import sources_of_tests
+from tests.meta.tree import has_test, sources_of_tests
 
 SOCKETS = {"/ws/worker", "/ws/dashboard"}
 
@@ -94,6 +94,8 @@ def mentioned(endpoint: Endpoint) -> bool:
     the path may be in a variable (`f"{job}/logs"`, `get(path)`) or be put before by a table
     (`("GET", "/logs", …)`). OpenAI's own client counts where it is called.
     """
+    if endpoint.path == "/<path:path>":
+        return has_test(r"""\.get\(\s*["']/assets/""")
     openai = OPENAI_CALLS.get((endpoint.method, endpoint.path))
     segments = endpoint.path.removeprefix("/api/v1").split("/")[1:]
     verb = endpoint.method
