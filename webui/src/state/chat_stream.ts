@@ -55,6 +55,7 @@ export function dismissStream(id: number): void {
 /** Asks, and writes the answer as it comes; ends with the conversation as the hub has kept it. */
 export async function ask(id: number, body: MessageIn): Promise<void> {
   const control = new AbortController()
+  const answeredBefore = lastAnswer(id)
   streams.set(id, { question: body.content ?? null, text: "", phase: null, state: "running", error: null, stop: () => control.abort() })
   tell()
   try {
@@ -63,11 +64,13 @@ export async function ask(id: number, body: MessageIn): Promise<void> {
       signal: control.signal,
       headers: { Accept: "text/event-stream", "Idempotency-Key": randomKey() },
     })
+    // The question is stored by now, and has named the conversation.
+    void client.invalidateQueries({ queryKey: ["conversations", "list"] })
     for await (const event of readEvents(response)) apply(id, event)
     await reload(id)
     streams.delete(id)
   } catch (error) {
-    if (control.signal.aborted) await afterStop(id)
+    if (control.signal.aborted) await afterStop(id, answeredBefore)
     else put(id, { state: "failed", error })
     void reload(id)
   }
@@ -95,14 +98,19 @@ async function reload(id: number): Promise<void> {
   await client.refetchQueries({ queryKey: ["conversations", String(id)] })
 }
 
+/** When the newest answer that is known was given; ids may come again after an answer was replaced. */
+function lastAnswer(id: number): string | undefined {
+  const known = client.getQueryData<ConversationDetail>(["conversations", String(id), {}])
+  return known?.messages.findLast(({ role }) => role === "assistant")?.created_at
+}
+
 /** The hub keeps what was written up to the stop, but only once the agent has stopped too: look again until it has. */
-async function afterStop(id: number): Promise<void> {
+async function afterStop(id: number, answeredBefore: string | undefined): Promise<void> {
   put(id, { state: "stopped" })
-  for (const wait of [200, 600, 1500]) {
+  for (const wait of [200, 600, 1500, 3000]) {
     await new Promise((resolve) => setTimeout(resolve, wait))
     await reload(id)
-    const kept = client.getQueryData<ConversationDetail>(["conversations", String(id), {}])
-    if (kept?.messages[kept.messages.length - 1]?.role === "assistant") break
+    if (lastAnswer(id) !== answeredBefore) break
   }
   streams.delete(id)
 }

@@ -37,7 +37,7 @@ export default function ChatPage() {
   const settings: ChatSettings = detail ? { systemPrompt: detail.system_prompt ?? "", params: detail.params } : draft
 
   useEffect(() => {
-    document.title = `${detail?.title ?? t("nav.chat")} · Parsyn`
+    document.title = `${detail?.title || t("nav.chat")} · Parsyn`
   }, [detail?.title, t])
   useEffect(() => {
     setError(null)
@@ -86,7 +86,7 @@ export default function ChatPage() {
           <IconButton label={t("chat.conversations")} className="lg:hidden" onClick={() => setPanel("list")}>
             <PanelLeft size={18} aria-hidden />
           </IconButton>
-          <h1 className="sr-only">{detail?.title ?? t("nav.chat")}</h1>
+          <h1 className="sr-only">{detail?.title || t("nav.chat")}</h1>
           <ModelPicker models={ready} value={modelId} onChange={(next) => (id === null ? setDraftModel(next) : void update({ model_id: Number(next) }))} />
           <span className="ml-auto flex">
             <IconButton label={t("chat.settings")} onClick={() => setPanel("settings")}>

@@ -32,7 +32,7 @@ export function ConversationList({ current }: { current: number | null }) {
                       to={`/chat/${one.id}`}
                       className="block rounded-[7px] py-1.5 pr-9 pl-2.5 text-sm hover:bg-hover aria-[current=page]:bg-accent-soft"
                     >
-                      <span className="block truncate">{one.title}</span>
+                      <span className="block truncate">{one.title || t("chat.new")}</span>
                       <span className="text-xs text-muted">
                         <Ago time={one.updated_at} />
                       </span>
