@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import httpx
@@ -76,6 +77,7 @@ class FakeAgent:
     async def connect(self) -> Welcome:
         """Say hello and send again what was not acknowledged. Raises ConnectionClosed."""
         await self.open()
+        self.close_code = None
         await self.send(self.hello())
         async with asyncio.timeout(DEADLINE):
             welcome = hub_messages.validate_json(await self.socket.recv())
@@ -113,13 +115,9 @@ class FakeAgent:
 
     async def refusal(self) -> tuple[int, str]:
         """(close code, reason) of a socket that the hub does not keep."""
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while True:
-                    await self.socket.recv()
-        except ConnectionClosed as error:
-            assert error.rcvd is not None
-            return error.rcvd.code, error.rcvd.reason
+        async with asyncio.timeout(DEADLINE):
+            await self.socket.wait_closed()
+        return self.socket.close_code or 0, self.socket.close_reason or ""
 
     async def send(self, message: WorkerMessage) -> None:
         await self.socket.send(message.model_dump_json())
@@ -131,7 +129,8 @@ class FakeAgent:
         except ConnectionClosed:
             pass
         if self.socket.close_code is not None:
-            self.close_code, self.close_reason = self.socket.close_code, self.socket.close_reason
+            self.close_code = self.socket.close_code
+            self.close_reason = self.socket.close_reason or ""
         async with self._changed:
             self._changed.notify_all()
 
@@ -245,10 +244,9 @@ class FakeAgent:
         seq = self._seqs[pair] = self._seqs.get(pair, 0) + 1
         message: Spooled = kind(task_id=key.task_id, attempt=key.attempt, seq=seq, **values)
         self.spool[(*pair, seq)] = message
-        try:
+        # Without a connection it is sent with the next one.
+        with suppress(ConnectionClosed):
             await self.send(message)
-        except ConnectionClosed:
-            pass  # it is sent with the next connection
         return message
 
     # --- bytes --------------------------------------------------------------------------------
@@ -268,7 +266,7 @@ class FakeAgent:
     async def put(self, key: TaskKey, path: str, body: bytes) -> FileRef:
         """Store bytes with a ticket, as the real agent does."""
         ticket = await self.put_ticket(key, path, body)
-        assert ticket.url and ticket.key, ticket
+        assert ticket.key, ticket
         response = await self.upload(ticket, body)
         assert response.status_code == 201, response.text
         return FileRef(

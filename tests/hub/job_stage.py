@@ -19,7 +19,9 @@ from tests.hub.chat_stage import Stage, staged
 from tests.hub.conftest import Person
 from tests.hub.fake_agent import DEADLINE, FakeAgent
 
-ROWS = b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}\n'
+ROWS = (
+    b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}\n'
+)
 WEIGHTS = b"not really weights, but bytes all the same"
 
 
@@ -41,7 +43,9 @@ class Work:
         self.dataset_id = make_dataset(stage.context, stage.owner)
         self._agents: list[FakeAgent] = []
 
-    async def worker(self, name: str = "rig", of: Person | None = None, **options: Any) -> FakeAgent:
+    async def worker(
+        self, name: str = "rig", of: Person | None = None, **options: Any
+    ) -> FakeAgent:
         """A registered and connected agent."""
         key = await self.worker_key(name, of)
         agent = FakeAgent(self.stage.url, key, **options)
@@ -54,7 +58,13 @@ class Work:
         return str(made["api_key"])
 
     async def ask(
-        self, method: str, path: str, body: Any = None, *, of: Person | None = None, status: int = 200
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        of: Person | None = None,
+        status: int = 200,
     ) -> Any:
         """The JSON of an answer, whose status must be as said."""
         answer = await self.stage.call(method, f"/api/v1{path}", body, of)

@@ -80,9 +80,7 @@ async def test_get_with_ranges(work: Work, agent: FakeAgent, offer: Offer) -> No
     assert beyond.status_code == 416
 
 
-async def test_forged_old_and_swapped_tickets(
-    work: Work, agent: FakeAgent, offer: Offer
-) -> None:
+async def test_forged_old_and_swapped_tickets(work: Work, agent: FakeAgent, offer: Offer) -> None:
     ticket = await agent.put_ticket(offer, "result/a.bin", BODY)
     assert ticket.url
     body, _, mac = ticket.url.removeprefix("/storage/").partition(".")
@@ -101,20 +99,16 @@ async def test_forged_old_and_swapped_tickets(
     assert "expired" in late.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    "path", ["../x", "/etc/passwd", "a//b", "a/./b", "", "a\\b", "a\nb", "x" * 401, "a/.."]
-)
-async def test_paths_outside_the_task(agent: FakeAgent, offer: Offer, path: str) -> None:
-    ticket = await agent.put_ticket(offer, path, BODY)
-    assert ticket.url is None
-    assert ticket.error
+async def test_paths_outside_the_task(agent: FakeAgent, offer: Offer) -> None:
+    for path in ("../x", "/etc/passwd", "a//b", "a/./b", "", "a\\b", "a\nb", "x" * 401, "a/.."):
+        ticket = await agent.put_ticket(offer, path, BODY)
+        assert ticket.url is None
+        assert ticket.error
 
 
 async def test_only_what_the_task_needs(work: Work, agent: FakeAgent, offer: Offer) -> None:
     for key in ("datasets/1/other.jsonl", "tasks/99/1/result/a", "../secret.key", ""):
-        ticket = await agent.ticket(
-            op="get", task_id=offer.task_id, attempt=offer.attempt, key=key
-        )
+        ticket = await agent.ticket(op="get", task_id=offer.task_id, attempt=offer.attempt, key=key)
         assert ticket.error == "This task does not need that object."
     stranger = await work.worker("stranger")
     for attempt in (offer.attempt, offer.attempt + 1):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +145,8 @@ class TaskMachine(RuleBasedStateMachine):
         self.world.write(leases.expire, self.context, clock.now())
 
     def _maybe(self, act: Any, allowed: type[Exception] = ParsynError) -> None:
-        try:
+        with suppress(allowed):
             act()
-        except allowed:
-            pass
 
     # --- what always holds --------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class TaskMachine(RuleBasedStateMachine):
             for job_id in self.jobs:
                 rows = JobEvent.select().where(JobEvent.job == job_id).order_by(JobEvent.id)
                 walk = [row.status for row in rows if row.status in set(JobStatus)]
-                for before, after in zip(walk, walk[1:], strict=False):
+                for before, after in pairwise(walk):
                     assert before == after or after in JOB_TRANSITIONS[JobStatus(before)]
 
 
