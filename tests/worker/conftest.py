@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from parsyn.wire.refs import DatasetRef, ModelRef
 from parsyn.wire.states import FileFormat, SchemaKind
 from parsyn.wire.tasks import TrainSpec
 from parsyn.wire.worker import Hello, Offer
-from parsyn_worker import probe, transfer
+from parsyn_worker import transfer
 from parsyn_worker.agent import Agent
 from parsyn_worker.config import AgentConfig, load_config
 from tests.worker.fake_hub import PATIENCE, FakeHub
@@ -61,7 +64,16 @@ def worker_environment(
     }
     for name, value in values.items():
         monkeypatch.setenv(name, value)
+    _let_torch_be_known(tmp_path / "cache")
     return values
+
+
+def _let_torch_be_known(cache: Path) -> None:
+    """As if it had been asked today: that takes seconds, and one test of its own."""
+    facts = {"torch": "2", "device_ok": True}
+    kept = {"version": metadata.version("torch"), "at": time.time(), "facts": facts}
+    (cache / "state").mkdir(parents=True)
+    (cache / "state" / "torch-cpu.json").write_text(json.dumps(kept))
 
 
 @pytest.fixture
@@ -73,10 +85,7 @@ def config(worker_environment: dict[str, str], tmp_path: Path) -> AgentConfig:
 async def start_agent(
     hub: FakeHub, config: AgentConfig, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Started]:
-    """Start an agent in this process and wait for its hello. Torch is not asked."""
-    monkeypatch.setattr(
-        probe, "torch_facts", lambda *_: probe.TorchFacts(torch="2", device_ok=True)
-    )
+    """Start an agent in this process and wait for its hello."""
     monkeypatch.setattr(transfer, "FIRST_WAIT", 0.01)
     async with AsyncExitStack() as stack:
 

@@ -57,7 +57,7 @@ async def test_the_hub_vanishes_and_comes_back(
 
 def _ended() -> bool:
     """No task's own process is left."""
-    return not any("parsyn_worker.task" in c.cmdline() for c in psutil.Process().children())
+    return not any(map(_lives, psutil.Process().children()))
 
 
 def _lives(process: psutil.Process) -> bool:

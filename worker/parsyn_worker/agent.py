@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from parsyn import __version__
 from parsyn.errors import ParsynError
@@ -54,6 +55,7 @@ class Agent:
         self.folder = state_folder(config, self.device)
         self.facts = probe.TorchFacts()
         self.welcome: Welcome | None = None
+        self.instance = uuid4().hex
         self._stop = asyncio.Event()
         self.standing = StandingFile(
             config.dir,
@@ -134,6 +136,7 @@ class Agent:
             hardware=probe.hardware(self.device, self.facts),
             trust_remote_code=self.config.trust_remote_code,
             running=self.roster.running(),
+            instance=self.instance,
         )
 
     def _opened(self) -> None:
@@ -201,7 +204,7 @@ class Agent:
     def _down(self, refusal: Refusal) -> None:
         log.log(logging.ERROR if refusal.final else logging.WARNING, "%s", refusal.text)
         self.chats.drop_all()
-        if refusal.final:
+        if refusal.disowned:
             # A hub that will not have this agent back will not take its work either.
             self.roster.stop_working(Stop.FENCED)
         self.standing.update(phase="refused" if refusal.final else "connecting", error=refusal.text)

@@ -56,6 +56,8 @@ class Courier:
         failure: Failure | None = None,
     ) -> None:
         """The attempt's last word; everything handed over before goes first."""
+        why = f": {failure.reason}: {failure.message}" if failure else ""
+        log.info("Task %d (attempt %d) %s%s", self.key.task_id, self.key.attempt, outcome, why)
         body = {
             "outcome": outcome,
             "at": at,

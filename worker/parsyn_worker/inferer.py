@@ -79,7 +79,10 @@ class Inferer:
                 await self.on_line(line)
         finally:
             status = await child.close()
+            if child is self._child:
+                last = child.tail[-1] if child.tail else "it said nothing"
+                log.error("The inference child died (status %d): %s", status, last)
             self.on_end(status, list(child.tail))
 
     def _line(self, stream: Stream, text: str) -> None:
-        log.log(logging.DEBUG if stream == "stdout" else logging.INFO, "infer: %s", text)
+        log.debug("infer, %s: %s", stream, text)

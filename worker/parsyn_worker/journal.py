@@ -31,7 +31,7 @@ class Journal:
         self._lines: list[LogLine] = []
         self._points: list[MetricPoint] = []
         self._samples: list[SampleEvent] = []
-        self._left_out = 0
+        self._left_out = self._measured = 0
         self._moved = True
         self._state_at = 0.0
         self._writer: asyncio.Task[None] | None = None
@@ -57,9 +57,11 @@ class Journal:
         self._points.append(point)
 
     def measure(self, values: Mapping[str, float]) -> None:
-        """Values of the machine at the step the task is at."""
-        if self.progress.step and values:
-            self.metric(MetricPoint(step=self.progress.step, at=time.time(), values=dict(values)))
+        """Values of the machine, at most once for the step the task is at."""
+        step = self.progress.step
+        if step and step != self._measured:
+            self._measured = step
+            self.metric(MetricPoint(step=step, at=time.time(), values=dict(values)))
 
     def sample(self, sample: SampleEvent) -> None:
         self._samples.append(sample)

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -66,9 +65,10 @@ def running_pid(folder: Path) -> int | None:
 
 
 def start_detached(folder: Path) -> int:
-    """Start the agent in the background; returns its pid once it is ready or has been refused.
+    """Start the agent in the background; returns its pid once it is ready, or still connecting.
 
-    Raises ParsynError for a bad configuration, a second agent, and one that ended at once.
+    Raises ParsynError for a bad configuration, a second agent, one that ended at once, and one
+    that the hub refused (which is stopped again).
     """
     load_config(folder)
     pid = running_pid(folder)
@@ -76,31 +76,39 @@ def start_detached(folder: Path) -> int:
         raise ParsynError(
             ErrorCode.CONFLICT, f"The agent runs already (process {pid}). See `parsyn status`."
         )
-    log_path = folder / LOG_FILE
-    _rotate(log_path)
+    _rotate(folder / LOG_FILE)
     started = time.time()
-    with log_path.open("ab") as log_file:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "parsyn_worker.main", "start"],
-            stdin=subprocess.DEVNULL,
-            stdout=log_file,
-            stderr=log_file,
-            env={**os.environ, DIR_VARIABLE: str(folder)},
-            start_new_session=True,
-        )
-    _wait_until_settled(folder, process, started)
-    return process.pid
+    pid = _spawn(folder)
+    _wait_until_settled(folder, pid, started)
+    return pid
 
 
-def _wait_until_settled(folder: Path, process: subprocess.Popen[bytes], started: float) -> None:
+def _spawn(folder: Path) -> int:
+    """A process of its own session that writes to the log and outlives this one."""
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-P", "-m", "parsyn_worker.main", "start"],
+        {**os.environ, DIR_VARIABLE: str(folder)},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / LOG_FILE), append, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+
+
+def _wait_until_settled(folder: Path, pid: int, started: float) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        if process.poll() is not None:
+        if os.waitpid(pid, os.WNOHANG)[0]:
             last = (tail(folder / LOG_FILE, 1) or ["no line in its log"])[0]
             raise ParsynError(ErrorCode.UNAVAILABLE, f"The agent ended at once: {last}")
         standing = read_standing(folder)
         if standing and standing.changed_at >= started and standing.phase in _SETTLED:
             if standing.phase == "refused":
+                stop(folder)
                 raise ParsynError(ErrorCode.UNAUTHENTICATED, standing.error or "It was refused.")
             return
         time.sleep(0.05)

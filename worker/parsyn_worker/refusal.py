@@ -19,10 +19,12 @@ REFUSED_DELAY = 300.0
 
 @dataclass(frozen=True)
 class Refusal:
-    """`text` says what and what to do; `final` when trying again soon cannot help."""
+    """`text` says what and what to do; `final` when trying again soon cannot help, `disowned`
+    when the hub does not take this agent for its own any more."""
 
     text: str
     final: bool
+    disowned: bool = False
 
 
 _CLOSED: dict[int, tuple[str, bool]] = {
@@ -87,7 +89,8 @@ def _closed(error: ConnectionClosed) -> Refusal:
         error.rcvd.code, (f"The hub closed the connection (code {error.rcvd.code}).", False)
     )
     reason = error.rcvd.reason.strip()
-    return Refusal(f"{text} The hub says: {reason}" if reason else text, final)
+    disowned = error.rcvd.code in (CloseCode.REVOKED, CloseCode.BAD_CREDENTIAL)
+    return Refusal(f"{text} The hub says: {reason}" if reason else text, final, disowned)
 
 
 def _answered(status: int, address: str) -> Refusal:

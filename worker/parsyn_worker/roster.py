@@ -194,7 +194,7 @@ class Roster:
             log.warning("Task %d belongs to another attempt now.", entry.key.task_id)
             await self.spool.call(Spool.forget, entry.key)
         else:
-            log.info("Task %d has ended here.", entry.key.task_id)
+            log.info("Task %d is told to the hub and cleared away.", entry.key.task_id)
         await asyncio.to_thread(remove_folder, self.folder / _folder_name(entry.key))
         self._entries.pop(_pair(entry.key), None)
         self.on_change()
