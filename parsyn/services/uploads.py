@@ -270,13 +270,15 @@ def expire(context: Context) -> int:
 
 
 def delete_unused(context: Context, keys: list[str]) -> None:
-    """Delete those objects that no dataset, model or upload names (any more)."""
-    used: set[str] = set()
+    """Delete those objects that no dataset or model names (any more), and their uploads."""
     for start in range(0, len(keys), 500):
-        batch = keys[start : start + 500]
-        for table in (Dataset, ModelFile, Upload):
-            used |= {row.key for row in table.select(table.key).where(table.key.in_(batch))}
-    outbox.delete_objects(context, set(keys) - used)
+        unused = set(keys[start : start + 500])
+        for table in (Dataset, ModelFile):
+            unused -= {
+                row.key for row in table.select(table.key).where(table.key.in_(list(unused)))
+            }
+        Upload.delete().where(Upload.key.in_(list(unused)) & (Upload.status == COMPLETE)).execute()
+        outbox.delete_objects(context, unused)
 
 
 def as_out(row: Upload) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from parsyn.services import datasets, validation
 from parsyn.services.context import Context
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
+from parsyn.store.uploads import Upload
 from parsyn.wire.states import JobStatus
 from tests.hub.conftest import Answer, Person, deliver_effects, run_jobs
 
@@ -209,20 +210,16 @@ async def test_the_file_goes_with_the_last_dataset_that_has_it(
     made = (await send_file(owner, FILE)).body
     with context.database.connection():
         row = Dataset.get_by_id(made["id"])
-    with context.database.transaction():
-        from parsyn.store.uploads import Upload
-
+    with context.database.connection():
         upload_id = Upload.get(Upload.key == row.key).id
     twin = await owner.post("/datasets", {"name": "twin", "upload_id": upload_id})
     await owner.delete(f"/datasets/{made['id']}")
     deliver_effects(context)
     assert (await owner.get(f"/datasets/{twin.body['id']}/download")).raw == FILE
     await owner.delete(f"/datasets/{twin.body['id']}")
-    with context.database.transaction():
-        Upload.delete().execute()
-        datasets.uploads.delete_unused(context, [row.key])
     deliver_effects(context)
     assert list(context.storage.list("uploads")) == []
+    assert (await owner.get(f"/uploads/{upload_id}")).status == 404
 
 
 async def test_lists_filter_and_page(owner: Person, context: Context) -> None:
