@@ -60,6 +60,7 @@ def worker_environment(
         "RECONNECT_DELAY": "0.1",
         "CANCEL_GRACE_SECONDS": "1",
         "PYTHONPATH": str(tiny_plugin),
+        "OMP_NUM_THREADS": "1",
         "PARSYN_WORKER_DIR": str(tmp_path / "agent"),
     }
     for name, value in values.items():

@@ -33,7 +33,7 @@ from parsyn.wire.worker import (
 )
 
 M = TypeVar("M")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class FakeHub:

@@ -40,6 +40,10 @@ class Chats:
         self._side_jobs: set[asyncio.Task[Any]] = set()
         self._used = time.monotonic()
 
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
     async def run(self) -> None:
         """Give the memory back when nobody has chatted for long."""
         while True:

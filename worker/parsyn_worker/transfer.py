@@ -124,6 +124,7 @@ class Transfer:
         part = self.cache.part(file)
         have = part.stat().st_size if part.exists() else 0
         if have == file.size:
+            part.touch()
             return
         if have > file.size:
             have = 0
