@@ -36,6 +36,8 @@ WANTED = (
 UNWANTED = ("*/*", "consolidated*", "*.fp16.safetensors", "*.bin.index.json")
 """Files below folders are other formats; `consolidated` is the same weights a second time."""
 
+_HTTP_LIBRARIES = {"httpx", "httpx2", "httpcore", "requests", "urllib3"}
+
 
 def main() -> int:
     channel = Channel()
@@ -153,8 +155,9 @@ def _in_words(order: DownloadOrder) -> Iterator[None]:
         raise _unavailable(f"{order.hub_id} is no model id.", "Write owner/name.") from None
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise _no_network(where, order) from None
-    except OSError as error:
-        if error.errno:
+    except Exception as error:
+        # Which HTTP library it uses has changed with its versions; it does not wrap their errors.
+        if type(error).__module__.partition(".")[0] not in _HTTP_LIBRARIES:
             raise
         raise _no_network(where, order) from None
 
