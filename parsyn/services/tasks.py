@@ -132,7 +132,7 @@ def again(
     }
     if not move(task.id, task.attempt, TaskStatus.QUEUED, **{**fresh, **values}):
         return False
-    start = f"from step {resume.step}" if resume else "from the beginning"
+    start = f"from the checkpoint at step {resume.step}" if resume else "from the beginning"
     jobs.move(
         context,
         task.job_id,

@@ -161,7 +161,7 @@ async def test_infrastructure_is_retried_from_the_newest_checkpoint(work: Work) 
     got = await agent.get(second, second.spec.resume.files[0].key)
     assert got.content == b"weights20"
     causes = await work.causes(job["id"])
-    assert "The driver hung. It goes on from step 20." in causes
+    assert "The driver hung. It goes on from the checkpoint at step 20." in causes
 
 
 async def test_attempts_come_to_an_end_and_a_person_may_resume(work: Work) -> None:

@@ -66,7 +66,7 @@ def test_silence_makes_it_unreachable_then_lost(world: World) -> None:
         causes = [row.cause for row in JobEvent.select().order_by(JobEvent.id)]
     assert causes[-2:] == [
         "rig has been silent for 90 s; it has 60 s more to come back.",
-        "rig did not come back within 150 s. It goes on from step 40.",
+        "rig did not come back within 150 s. It goes on from the checkpoint at step 40.",
     ]
 
 
