@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -75,6 +77,16 @@ async def create(body: DatasetIn | None) -> dict[str, Any]:
     if body is not None:
         return await context.database.write(datasets.create, context, who, body)
     return await _create_from_form(context, who)
+
+
+@api.endpoint(
+    "POST", "/datasets/sample", scope=Scope.WRITE, answers=DatasetOut, status=201, idempotent=True
+)
+async def create_sample() -> dict[str, Any]:
+    """The sample that comes with Parsyn: support answers of an invented product."""
+    content = resources.files("parsyn.demo").joinpath("sample.jsonl").read_bytes()
+    given = {"name": "Sample: support answers"}
+    return await _create_from(hub().context, principal(), "sample.jsonl", [content], given)
 
 
 @api.endpoint("GET", "/datasets/<int:dataset_id>", scope=Scope.READ, answers=DatasetOut)
@@ -157,10 +169,16 @@ async def _create_from_form(context: Context, who: Principal) -> dict[str, Any]:
     # Checked before a byte is stored; the id is set once there is one.
     _dataset_in({**given, "upload_id": 0})
     filename = uploads.plain_filename(file.filename or "")
-    key = f"uploads/{secrets.token_hex(12)}/file"
     stream = file.stream
+    return await _create_from(context, who, filename, iter(lambda: stream.read(CHUNK), b""), given)
+
+
+async def _create_from(
+    context: Context, who: Principal, filename: str, chunks: Iterable[bytes], given: dict[str, Any]
+) -> dict[str, Any]:
+    key = f"uploads/{secrets.token_hex(12)}/file"
     stored = await asyncio.get_running_loop().run_in_executor(
-        TRANSFERS, context.storage.put, key, iter(lambda: stream.read(CHUNK), b"")
+        TRANSFERS, context.storage.put, key, chunks
     )
     try:
         return await context.database.write(_adopt, context, who, filename, stored, given)

@@ -45,6 +45,15 @@ async def make(
     return found
 
 
+async def test_the_sample_is_a_dataset_like_any_other(owner: Person, context: Context) -> None:
+    made = await owner.ask("POST", "/datasets/sample")
+    assert made.status == 201
+    run_jobs(context)
+    ready = (await owner.get(f"/datasets/{made.body['id']}")).body
+    assert (ready["status"], ready["schema_kind"], ready["row_count"]) == ("ready", "messages", 200)
+    assert ready["stats"]["duplicates"]["exact"] == 0
+
+
 async def test_a_small_file_becomes_a_dataset(owner: Person, context: Context) -> None:
     made = await send_file(owner, FILE)
     assert (made.status, made.body["status"]) == (201, "validating")
@@ -241,27 +250,6 @@ async def test_lists_filter_and_page(owner: Person, context: Context) -> None:
 
 
 # --- who may ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "statuses"),
-    [
-        ("GET", "", None, {"owner": 200, "editor": 200, "viewer": 200, "other": 404, "admin": 404}),
-        ("GET", "/report", None, {"owner": 409, "viewer": 409, "other": 404, "admin": 404}),
-        ("GET", "/stats", None, {"owner": 409, "viewer": 409, "other": 404, "admin": 404}),
-        ("GET", "/download", None, {"owner": 200, "viewer": 200, "other": 404, "admin": 404}),
-        ("GET", "/preview", None, {"other": 404, "admin": 404, "anonymous": 401}),
-        ("PATCH", "", {"name": "x"}, {"other": 404, "viewer": 403, "editor": 200, "admin": 404}),
-        ("DELETE", "", None, {"anonymous": 401, "other": 404, "viewer": 403, "editor": 204}),
-    ],
-)
-async def test_who_may(
-    people: dict[str, Person], method: str, path: str, body: Any, statuses: dict[str, int]
-) -> None:
-    made = (await send_file(people["owner"], FILE)).body
-    for name, status in statuses.items():
-        answer = await people[name].ask(method, f"/datasets/{made['id']}{path}", body)
-        assert (name, answer.status) == (name, status)
 
 
 async def test_nobody_makes_a_dataset_of_anothers_upload_or_in_anothers_project(

@@ -111,6 +111,7 @@ CASES: dict[str, Case] = {
         Rule("owner", 422, 422, 422),
         lambda ids: {"name": "x", "upload_id": ids["complete_upload_id"]},
     ),
+    "POST /api/v1/datasets/sample": Case(ANYONE),
     "GET /api/v1/datasets/<int:dataset_id>": Case(SEEN),
     "PATCH /api/v1/datasets/<int:dataset_id>": Case(CHANGED, lambda ids: {"name": "x"}),
     "GET /api/v1/datasets/<int:dataset_id>/preview": Case(SEEN),
