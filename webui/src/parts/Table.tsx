@@ -24,13 +24,13 @@ declare module "@tanstack/react-table" {
   interface ColumnMeta<TData extends RowData, TValue> {
     align?: "right"
     /** Left out below this width. */
-    from?: "sm" | "md" | "lg"
+    from?: "sm" | "md" | "lg" | "xl"
     /** Name in the column menu and for screen readers, where the header is not a text. */
     label?: string
   }
 }
 
-const FROM = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden" }
+const FROM = { sm: "max-sm:hidden", md: "max-md:hidden", lg: "max-lg:hidden", xl: "max-xl:hidden" }
 const VIRTUAL_ABOVE = 200
 const ROW_HEIGHT = 45
 
@@ -164,7 +164,7 @@ function Body<T>({ table, rows, label, onOpen, selected }: Omit<Props<T>, "rows"
               className={`border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${onOpen ? "cursor-pointer" : ""}`}
             >
               {row.getVisibleCells().map((cell) => (
-                <td key={cell.id} className={`h-11 max-w-[22rem] truncate max-sm:max-w-[46vw] px-3 py-1.5 ${cellClass(cell.column.columnDef)}`}>
+                <td key={cell.id} className={`h-11 max-w-60 truncate first:max-w-[22rem] max-sm:max-w-[46vw] px-3 py-1.5 ${cellClass(cell.column.columnDef)}`}>
                   {flexRender(cell.column.columnDef.cell, cell.getContext())}
                 </td>
               ))}

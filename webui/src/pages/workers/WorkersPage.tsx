@@ -87,7 +87,7 @@ function useColumns(open: (id: string) => void): ColumnDef<WorkerOut>[] {
         ),
       },
       { accessorKey: "status", header: t("common.state"), cell: ({ row }) => <StateBadge state={row.original.status} /> },
-      { id: "type", accessorFn: (row) => t(`worker_type.${row.worker_type}`), header: t("workers.type"), meta: { from: "lg" } },
+      { id: "type", accessorFn: (row) => t(`worker_type.${row.worker_type}`), header: t("workers.type"), meta: { from: "xl" } },
       { id: "device", accessorFn: deviceOf, header: t("workers.device"), meta: { from: "md" } },
       {
         id: "use",
