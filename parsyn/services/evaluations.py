@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsyn.services import ingredients, jobs, tasks
+from parsyn.services import ingredients, tasks
 from parsyn.services.context import Context
 from parsyn.services.datasets import dataset_ref
 from parsyn.services.models import model_ref
@@ -38,5 +38,4 @@ def create(context: Context, who: Principal, body: EvaluationIn) -> dict[str, An
         model=model_ref(model),
         dataset=dataset_ref(dataset),
     )
-    tasks.queue(context, job, spec, "Created.")
-    return jobs.get(who, job.id, JobKind.EVALUATION)
+    return tasks.queue(context, job, spec, "Created.")

@@ -62,24 +62,28 @@ def _as_json(out: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def publish(context: Context, job_id: int) -> None:
-    """Tell the dashboards how a job stands; its transaction's last call counts."""
-    row = Job.get_or_none(Job.id == job_id)
+def publish(context: Context, job_id: int) -> dict[str, Any]:
+    """Tell the dashboards how a job stands, in the words that are returned."""
+    row = Job.by_id(job_id)
     if row is None:
-        return
+        return {}
     data = as_event(row)
     for topic in (f"job:{row.id}", f"project:{row.project_id}"):
         context.publish(EventType.JOB_STATE, topic, data)
         if row.kind == JobKind.EXPORT:
             plain = ExportOut.model_validate(data).model_dump(mode="json")
             context.publish(EventType.EXPORT_STATE, topic, plain)
+    return data
 
 
 # --- parts -----------------------------------------------------------------------------------
 
 
 def _latest_tasks(job_ids: list[int]) -> dict[int, Task]:
-    rows = Task.select().where(Task.job.in_(job_ids)).order_by(Task.id) if job_ids else []
+    if not job_ids:
+        return {}
+    shown = (Task.id, Task.job, Task.attempt, Task.status, Task.worker, Task.unreachable_since)
+    rows = Task.select(*shown).where(Task.job.in_(job_ids)).order_by(Task.id)
     return {row.job_id: row for row in rows}
 
 

@@ -84,25 +84,28 @@ def move(
     attempt: int = 1,
     worker_id: int | None = None,
     **values: Any,
-) -> bool:
-    """One conditional UPDATE with its line in the timeline; False where that is not allowed now."""
-    before = Job.get_or_none(Job.id == job_id)
+) -> dict[str, Any] | None:
+    """One conditional UPDATE with its line in the timeline; None where that is not allowed now.
+
+    Returns what the dashboards are told.
+    """
+    before = Job.by_id(job_id)
     if before is None:
-        return False
+        return None
     changed = (
         Job.update(status=target, **values)
         .where((Job.id == job_id) & Job.status.in_(sources_of(JOB_TRANSITIONS, target)))
         .execute()
     )
     if not changed:
-        return False
+        return None
     note(job_id, str(target), cause, attempt=attempt, worker_id=worker_id)
-    job_shapes.publish(context, job_id)
+    told = job_shapes.publish(context, job_id)
     reason = (values.get("failure") or {}).get("reason")
     event = {"job_id": job_id, "kind": before.kind, "status": str(target),
              "previous": before.status, "reason": reason}  # fmt: skip
     outbox.hook(context, "job_changed", event)
-    return True
+    return told
 
 
 def note(
@@ -112,9 +115,9 @@ def note(
     JobEvent.create(job=job_id, status=status, cause=cause, attempt=attempt, worker=worker_id)
 
 
-def finish(context: Context, task: Task, target: JobStatus, cause: str, **values: Any) -> bool:
+def finish(context: Context, task: Task, target: JobStatus, cause: str, **values: Any) -> None:
     """Bring a task's job to its end."""
-    return move(
+    move(
         context, task.job_id, target, cause, attempt=task.attempt, worker_id=task.worker_id,
         waiting=None, finished_at=now(), **values,
     )  # fmt: skip

@@ -25,13 +25,7 @@ def dispatch(context: Context) -> int:
 
     Those that fit none get a sentence that says why.
     """
-    queued = list(
-        Task.select(Task, Job)
-        .join(Job)
-        .where(Task.status == TaskStatus.QUEUED)
-        .order_by(Task.id)
-        .limit(AT_ONCE)
-    )
+    queued = _queued()
     if not queued:
         return 0
     fleet = list(Worker.select().where(Worker.deleted_at.is_null()))
@@ -45,6 +39,14 @@ def dispatch(context: Context) -> int:
         elif not found.free:
             _wait(context, task, placement.waiting(found, task))
     return offered
+
+
+def _queued() -> list[Task]:
+    waiting = Task.select(Task.id).where(Task.status == TaskStatus.QUEUED).order_by(Task.id)
+    found = [task for row in waiting.limit(AT_ONCE) if (task := Task.by_id(row.id)) is not None]
+    for task in found:
+        task.job = Job.by_id(task.job_id)
+    return found
 
 
 def _offer(context: Context, task: Task, found: placement.Placement) -> bool:

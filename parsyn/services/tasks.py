@@ -12,6 +12,7 @@ from parsyn.services.context import Context
 from parsyn.services.failures import advised
 from parsyn.services.principal import Principal
 from parsyn.store.jobs import Job, Task
+from parsyn.store.workers import Worker
 from parsyn.wire.refs import CheckpointRef
 from parsyn.wire.states import (
     RETRIED_BY_ITSELF,
@@ -27,12 +28,12 @@ from parsyn.wire.tasks import Failure, TaskSpec
 from parsyn.wire.worker import Cancel, TaskKey
 
 
-def queue(context: Context, job: Job, spec: TaskSpec, cause: str) -> Task:
-    """Give a job its task and put both in the queue."""
-    task = Task.create(job=job, kind=spec.kind, spec=spec.model_dump(mode="json"))
-    jobs.move(context, job.id, JobStatus.QUEUED, cause)
+def queue(context: Context, job: Job, spec: TaskSpec, cause: str) -> dict[str, Any]:
+    """Give a job its task and put both in the queue; the job as GET answers it."""
+    Task.create(job=job, kind=spec.kind, spec=spec.model_dump(mode="json"))
+    told = jobs.move(context, job.id, JobStatus.QUEUED, cause)
     signals.wake(context)
-    return task
+    return told or {}
 
 
 def move(task_id: int, attempt: int, target: TaskStatus, /, **values: Any) -> bool:
@@ -50,9 +51,11 @@ def move(task_id: int, attempt: int, target: TaskStatus, /, **values: Any) -> bo
 
 def find(key: TaskKey, worker_id: int) -> Task | None:
     """The task if this attempt of it is current and belongs to the worker, else None: stale."""
-    return Task.get_or_none(
-        (Task.id == key.task_id) & (Task.attempt == key.attempt) & (Task.worker == worker_id)
-    )
+    task = Task.by_id(key.task_id)
+    if task is None or (task.attempt, task.worker_id) != (key.attempt, worker_id):
+        return None
+    task.job, task.worker = Job.by_id(task.job_id), Worker.by_id(worker_id)
+    return task
 
 
 # --- answers to an offer ---------------------------------------------------------------------
@@ -74,7 +77,8 @@ def accept(context: Context, worker_id: int, key: TaskKey) -> Task | None:
         worker_id=worker_id, waiting=None, failure=None, **started,
     )  # fmt: skip
     workers.publish(context, worker_id)
-    return Task.get_by_id(task.id)
+    task.status, task.started_at = TaskStatus.RUNNING, at
+    return task
 
 
 def refuse(context: Context, worker_id: int, key: TaskKey, reason: str) -> None:

@@ -12,7 +12,9 @@ from parsyn.services.context import Context
 from parsyn.services.datasets import dataset_ref
 from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, project_for
+from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
+from parsyn.store.models import Model
 from parsyn.wire.api.training import ResumeIn, TrainingJobIn, TrainingJobPatch
 from parsyn.wire.states import JobKind, JobStatus, ProjectRole
 from parsyn.wire.tasks import TrainSpec
@@ -54,8 +56,7 @@ def create(context: Context, who: Principal, body: TrainingJobIn) -> dict[str, A
         params=params.model_dump(mode="json"),
     )
     jobs.note(job.id, "pending", "Created.")
-    job_shapes.publish(context, job.id)
-    return job_shapes.as_out(job)
+    return job_shapes.publish(context, job.id)
 
 
 def _refuse_what_is_not_there(body: TrainingJobIn) -> None:
@@ -70,13 +71,12 @@ def start(context: Context, who: Principal, job_id: int) -> dict[str, Any]:
     job = jobs.find(who, job_id, TRAINING, ProjectRole.EDITOR)
     if job.status != JobStatus.PENDING:
         raise jobs.wrong_state(job, "a pending job")
-    _queue(context, job, "Started.")
-    return jobs.get(who, job_id, TRAINING)
+    return _queue(context, job, "Started.")
 
 
-def _queue(context: Context, job: Job, cause: str) -> None:
+def _queue(context: Context, job: Job, cause: str) -> dict[str, Any]:
     _ask_plugins(context, job)
-    tasks.queue(context, job, spec_of(context, job), cause)
+    return tasks.queue(context, job, spec_of(context, job), cause)
 
 
 def _ask_plugins(context: Context, job: Job) -> None:
@@ -90,6 +90,7 @@ def _ask_plugins(context: Context, job: Job) -> None:
 def spec_of(context: Context, job: Job) -> TrainSpec:
     """What the agent gets. Raises 422 where something is gone or not ready (any more)."""
     trainer = ingredients.plugin(context.plugins.trainers, job.request["trainer"], "trainer")
+    job.dataset, job.model = Dataset.by_id(job.dataset_id), Model.by_id(job.model_id)
     if job.dataset is None or job.model is None:
         gone = "dataset" if job.dataset is None else "model"
         raise invalid([f"{gone}_id"], f"The {gone} of this job was deleted.")
@@ -114,8 +115,7 @@ def resume(context: Context, who: Principal, job_id: int, body: ResumeIn) -> dic
         raise jobs.wrong_state(job, "a failed or cancelled job")
     task = tasks.latest(job.id)
     if task is None:
-        _queue(context, job, "Started again.")
-        return jobs.get(who, job_id, TRAINING)
+        return _queue(context, job, "Started again.")
     _ask_plugins(context, job)
     ref = checkpoints.chosen(context, job, task, body.checkpoint_id)
     tasks.again(context, task, "Resumed.", ref, first_attempt=task.attempt + 1)

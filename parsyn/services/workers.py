@@ -98,9 +98,11 @@ def as_outs(workers: Iterable[Worker]) -> list[dict[str, Any]]:
 
 
 def working_on(worker_ids: Sequence[int]) -> dict[int, Task]:
-    """The task (with its job) that each worker is offered or runs."""
+    """The task (with its job) that each worker is offered or runs, as far as it is shown."""
+    shown = (Task.id, Task.job, Task.kind, Task.status, Task.worker, Job.id, Job.kind, Job.name,
+             Job.progress)  # fmt: skip
     rows = (
-        Task.select(Task, Job)
+        Task.select(*shown)
         .join(Job)
         .where(Task.worker.in_(list(worker_ids)) & Task.status.in_(WORKING))
         .order_by(Task.status, Task.id)
@@ -215,8 +217,8 @@ def resume(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
 
 def publish(context: Context, worker_id: int) -> None:
     """Tell the dashboards what a worker is doing now."""
-    row = Worker.get_or_none((Worker.id == worker_id) & Worker.deleted_at.is_null())
-    if row is not None:
+    row = Worker.by_id(worker_id)
+    if row is not None and row.deleted_at is None:
         data = WorkerOut.model_validate(as_out(row)).model_dump(mode="json")
         context.publish(EventType.WORKER_STATE, fleet_topic(row.project_id), data)
 
