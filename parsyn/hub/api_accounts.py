@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from quart import Response, request
 
-from parsyn.errors import ErrorCode, ParsynError
+from parsyn.errors import ErrorCode, ParsynError, invalid
 from parsyn.hub.auth import CSRF_COOKIE, SESSION_COOKIE
 from parsyn.hub.routing import Api, hub, paging, principal
 from parsyn.services import accounts
@@ -24,6 +27,9 @@ from parsyn.wire.api.base import Page
 from parsyn.wire.states import Scope
 
 api = Api("accounts")
+R = TypeVar("R")
+# argon2id is slow by design: a flood of logins must not take the threads of everyone else.
+PASSWORDS = ThreadPoolExecutor(2, thread_name_prefix="password")
 
 
 @api.endpoint("POST", "/setup", scope=None, body=SetupIn, answers=SessionStarted, status=201)
@@ -31,7 +37,8 @@ async def set_up(body: SetupIn) -> Response:
     """Create the owner's account with the link that the first start printed."""
     _refuse_foreign_pages()
     database = hub().context.database
-    hashed = await database.read(accounts.hash_password, body.password)
+    await database.read(accounts.check_setup, body.token)
+    hashed = await _slowly(accounts.hash_password, body.password)
     user = await database.write(
         accounts.set_up, body.token, body.email, body.name, body.password, hashed
     )
@@ -51,7 +58,7 @@ async def register(body: RegisterIn) -> Response:
         raise ParsynError(
             ErrorCode.INVALID_STATE, "This hub has no owner yet; use its set-up link first."
         )
-    hashed = await context.database.read(accounts.hash_password, body.password)
+    hashed = await _slowly(accounts.hash_password, body.password)
     user = await context.database.write(
         accounts.create_user, body.email, body.name, body.password, password_hash=hashed
     )
@@ -65,7 +72,9 @@ async def log_in(body: LoginIn) -> Response:
     context = hub().context
     attempts = context.settings.integer("hub.login_attempts")
     await context.database.write(accounts.begin_log_in, body.email, attempts)
-    user_id = await context.database.read(accounts.check_password, body.email, body.password)
+    user_id, stored = await context.database.read(accounts.password_hash_of, body.email)
+    if not await _slowly(accounts.verify, stored, body.password) or user_id is None:
+        raise accounts.wrong_login()
     return await _started(await context.database.write(accounts.finish_log_in, user_id), 200)
 
 
@@ -96,9 +105,10 @@ async def change_me(body: MePatch) -> dict[str, Any]:
     kept = {key: value for key, value in changes.items() if value is not None or key == "language"}
     hashed = None
     if body.new_password is not None:
-        hashed = await database.read(
-            accounts.new_password_hash, who, body.current_password, body.new_password
-        )
+        stored = await database.read(accounts.may_change_password, who)
+        if not await _slowly(accounts.verify, stored, body.current_password or ""):
+            raise invalid(["current_password"], "The current password is wrong.")
+        hashed = await _slowly(accounts.hash_password, body.new_password)
     return await database.write(accounts.change_me, who, kept, hashed)
 
 
@@ -120,6 +130,10 @@ async def end_other_sessions() -> None:
 async def end_session(session_id: int) -> None:
     """Log one session out."""
     await hub().context.database.write(accounts.end_session, principal(), session_id)
+
+
+async def _slowly(fn: Callable[..., R], *args: Any) -> R:
+    return await asyncio.get_running_loop().run_in_executor(PASSWORDS, fn, *args)
 
 
 async def _started(user: User, status: int) -> Response:

@@ -14,7 +14,14 @@ from parsyn.wire.states import Role, Scope
 api = Api("admin")
 
 
-@api.endpoint("GET", "/admin/users", scope=Scope.ADMIN, role=Role.ADMIN, answers=Page[AdminUserOut])
+@api.endpoint(
+    "GET",
+    "/admin/users",
+    scope=Scope.ADMIN,
+    role=Role.ADMIN,
+    answers=Page[AdminUserOut],
+    query={"q": "A part of the name or address."},
+)
 async def list_users() -> dict[str, Any]:
     """Every user; `?q=` filters by name or address."""
     limit, offset = paging()

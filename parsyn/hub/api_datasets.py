@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from quart import Response, request
 
 from parsyn.errors import ParsynError, invalid
-from parsyn.hub.queries import choice, optional_id, search_text
+from parsyn.hub.queries import IN_NAME, IN_PROJECT, choice, optional_id, search_text
 from parsyn.hub.routing import Api, hub, integer, paging, principal, validation_problem
 from parsyn.hub.streaming import TRANSFERS, send_object
 from parsyn.plugin.storage import ObjectInfo
@@ -46,7 +46,13 @@ MIMETYPES = {
 }
 
 
-@api.endpoint("GET", "/datasets", scope=Scope.READ, answers=Page[DatasetOut])
+@api.endpoint(
+    "GET",
+    "/datasets",
+    scope=Scope.READ,
+    answers=Page[DatasetOut],
+    query={"project_id": IN_PROJECT, "status": "In this state.", "q": IN_NAME},
+)
 async def list_datasets() -> dict[str, Any]:
     """Datasets that the user may see, newest first; `project_id`, `status`, `q` filter."""
     limit, offset = paging()
@@ -115,7 +121,18 @@ async def delete(dataset_id: int) -> None:
     await context.database.write(datasets.delete, context, principal(), dataset_id)
 
 
-@api.endpoint("GET", "/datasets/<int:dataset_id>/preview", scope=Scope.READ, answers=PreviewOut)
+@api.endpoint(
+    "GET",
+    "/datasets/<int:dataset_id>/preview",
+    scope=Scope.READ,
+    answers=PreviewOut,
+    query={
+        "offset": "How many rows to skip.",
+        "limit": "How many rows, at most 100; 20 by default.",
+        "model_id": "Render with this model's chat template and show its tokens.",
+        "train_on": "What is learnt: completions (the default), all, last_turn.",
+    },
+)
 async def preview(dataset_id: int) -> dict[str, Any]:
     """Rows raw and as messages; with `model_id` also rendered, with trained and masked tokens."""
     context, who = hub().context, principal()

@@ -8,7 +8,7 @@ from quart import Response, request
 
 from parsyn.errors import ErrorCode, ParsynError, not_found
 from parsyn.hub.archives import send_zip
-from parsyn.hub.queries import choice, optional_id, search_text
+from parsyn.hub.queries import IN_NAME, IN_PROJECT, choice, optional_id, search_text
 from parsyn.hub.routing import Api, hub, paging, principal
 from parsyn.hub.streaming import send_object
 from parsyn.services import lineage, model_cards, models
@@ -19,7 +19,13 @@ from parsyn.wire.states import ModelSource, ModelState, Scope
 api = Api("models")
 
 
-@api.endpoint("GET", "/models", scope=Scope.READ, answers=Page[ModelOut])
+@api.endpoint(
+    "GET",
+    "/models",
+    scope=Scope.READ,
+    answers=Page[ModelOut],
+    query={"project_id": IN_PROJECT, "state": "In this state.", "q": IN_NAME},
+)
 async def list_models() -> dict[str, Any]:
     """Models that the user may see, newest first; `project_id`, `state`, `q` filter."""
     limit, offset = paging()
@@ -98,7 +104,12 @@ async def card(model_id: int) -> Response:
     return Response(text, content_type="text/markdown; charset=utf-8")
 
 
-@api.endpoint("GET", "/models/<int:model_id>/download", scope=Scope.READ)
+@api.endpoint(
+    "GET",
+    "/models/<int:model_id>/download",
+    scope=Scope.READ,
+    query={"path": "One of the model's files instead of the archive."},
+)
 async def download(model_id: int) -> Response:
     """One archive of the model's files, or with `?path=` one of them."""
     context, who = hub().context, principal()

@@ -85,6 +85,7 @@ def create_app(context: Context) -> Quart:
     app.register_error_handler(HTTPException, _http_problem)
     for too_large in (OverflowError, peewee.DataError):
         app.register_error_handler(too_large, _out_of_range)
+    app.register_error_handler(peewee.IntegrityError, _twin)
     app.register_error_handler(Exception, _internal)
     for name in ROUTES:
         _mount(app, hub, importlib.import_module(f"parsyn.hub.{name}").api)
@@ -135,6 +136,16 @@ async def _out_of_range(error: Exception) -> Response:
     """An id or count in a body that no column of a database can hold."""
     return problem_response(
         ParsynError(ErrorCode.VALIDATION_FAILED, "A number in the request is out of range.")
+    )
+
+
+async def _twin(error: Exception) -> Response:
+    """Two requests made the same thing, or one used what another deleted, at the same moment."""
+    log.info("request %s %s collided: %s", request.method, request.path, error)
+    return problem_response(
+        ParsynError(
+            ErrorCode.CONFLICT, "Another request changed the same thing just now; try again."
+        )
     )
 
 

@@ -18,6 +18,12 @@ from parsyn.wire.states import Role
 REF = "#/components/schemas/{model}"
 CREDENTIALS: list[dict[str, list[str]]] = [{"bearer": []}, {"session": []}]
 _PARAMETER = re.compile(r"<(?:(?P<kind>\w+):)?(?P<name>\w+)>")
+FORM = {
+    "type": "object",
+    "required": ["file", "name"],
+    "properties": {"file": {"type": "string", "format": "binary"}, "name": {"type": "string"}},
+    "additionalProperties": {"type": "string"},
+}
 _PAGING = (
     ("limit", "How many items, at most 200.", {"type": "integer", "default": 50, "maximum": 200}),
     ("offset", "How many items to skip.", {"type": "integer", "default": 0, "minimum": 0}),
@@ -86,6 +92,8 @@ def _operation(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     if endpoint.body is not None:
         schema = schemas[((_name(endpoint.body), "validation"), "validation")]
         content = {"application/json": {"schema": schema}}
+        if endpoint.form:
+            content["multipart/form-data"] = {"schema": FORM}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
@@ -105,6 +113,10 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
             {"name": name, "in": "query", "description": text, "schema": schema}
             for name, text, schema in _PAGING
         ]
+    found += [
+        {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
+        for name, text in endpoint.query.items()
+    ]
     if endpoint.idempotent:
         found.append({"name": "Idempotency-Key", "in": "header", "schema": {"type": "string"}})
     return found

@@ -9,6 +9,9 @@ from quart import request
 from parsyn.errors import invalid
 from parsyn.hub.routing import LARGEST_ID, integer
 
+IN_PROJECT = "Only of this project."
+IN_NAME = "A part of the name."
+
 
 def optional_id(name: str) -> int | None:
     """An id, or None where it was not given. Raises 422."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -43,6 +43,7 @@ class Endpoint:
     tag: str
     ticket: bool = False
     form: bool = False
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 def hub() -> Hub:
@@ -77,6 +78,7 @@ class Api:
         idempotent: bool = False,
         ticket: bool = False,
         form: bool = False,
+        query: Mapping[str, str] | None = None,
     ) -> Callable[[Handler], Handler]:
         """Declare an operation; the first line of the handler's docstring is its summary.
 
@@ -84,6 +86,7 @@ class Api:
         returns is validated as `answers` and sent as JSON; a Response is sent as it is. With
         `ticket` the handler checks a signed ticket itself (storage). With `form` the body may also
         come as multipart/form-data; the handler then gets None and reads the form.
+        `query` describes what the handler reads of the query string, for OpenAPI.
         """
 
         def declare(handler: Handler) -> Handler:
@@ -101,6 +104,7 @@ class Api:
                 tag=self.tag,
                 ticket=ticket,
                 form=form,
+                query=query or {},
             )
             self.endpoints.append(declared)
             view = _view(handler, declared)

@@ -42,10 +42,8 @@ def create_setup_token() -> str:
     return token
 
 
-def set_up(
-    token: str, email: str, name: str, password: str, password_hash: str | None = None
-) -> User:
-    """Create the owner with a set-up token. Raises 403 for a bad token, 409 when set up already."""
+def check_setup(token: str) -> None:
+    """Raises 403 for a bad token, 409 when the hub is set up already."""
     if not needs_setup():
         raise ParsynError(ErrorCode.INVALID_STATE, "This hub is set up already; log in instead.")
     row = SetupToken.get_or_none(SetupToken.token_hash == digest(token))
@@ -55,12 +53,19 @@ def set_up(
             "This set-up link is used up or has expired. Restart `parsyn serve` for a new one, "
             "or run `parsyn admin create`.",
         )
-    SetupToken.update(used_at=now()).where(SetupToken.id == row.id).execute()
+
+
+def set_up(
+    token: str, email: str, name: str, password: str, password_hash: str | None = None
+) -> User:
+    """Create the owner with a set-up token. Raises as `check_setup`."""
+    check_setup(token)
+    SetupToken.update(used_at=now()).where(SetupToken.token_hash == digest(token)).execute()
     return create_user(email, name, password, Role.OWNER, password_hash)
 
 
 def hash_password(password: str) -> str:
-    """argon2id; takes a tenth of a second, so do it outside a transaction."""
+    """argon2id; takes a tenth of a second, so do it outside a database call."""
     return hasher.hash(password)
 
 
@@ -82,7 +87,8 @@ def create_user(
 def begin_log_in(email: str, attempts: int) -> None:
     """Count an attempt before the password is looked at, so that parallel guesses count too.
 
-    Commit it before `check_password`. Raises 429 after `attempts` failures in a quarter of an hour.
+    Commit it before the password is verified. Raises 429 after `attempts` failures in a quarter of
+    an hour.
     """
     email = email.strip().lower()
     since = now() - LOGIN_WINDOW_SECONDS
@@ -97,29 +103,35 @@ def begin_log_in(email: str, attempts: int) -> None:
     LoginFailure.create(email=email)
 
 
-def check_password(email: str, password: str) -> int:
-    """The id of the user whose password this is. Slow, so outside a transaction. Raises 401."""
+def password_hash_of(email: str) -> tuple[int | None, str]:
+    """(user id, hash) of an account; where there is none, a hash that takes as long to check."""
     user = User.get_or_none(User.email == email.strip().lower())
-    if not _verify(user.password_hash if user else NOBODY, password) or user is None:
-        raise ParsynError(ErrorCode.UNAUTHENTICATED, "The address or the password is wrong.")
-    if user.disabled:
-        raise ParsynError(ErrorCode.UNAUTHENTICATED, "This account is disabled; ask an admin.")
-    return int(user.id)
+    return (None, NOBODY) if user is None else (int(user.id), str(user.password_hash))
 
 
-def finish_log_in(user_id: int) -> User:
-    """Forget the account's failures and note the login, once the password was right."""
-    user = User.get_by_id(user_id)
-    LoginFailure.delete().where(LoginFailure.email == user.email).execute()
-    User.update(last_login_at=now()).where(User.id == user_id).execute()
-    return user
-
-
-def _verify(password_hash: str, password: str) -> bool:
+def verify(password_hash: str, password: str) -> bool:
+    """Whether the password fits. Takes a tenth of a second and no database."""
     try:
         return hasher.verify(password_hash, password)
     except (VerificationError, InvalidHashError):
         return False
+
+
+def wrong_login() -> ParsynError:
+    return ParsynError(ErrorCode.UNAUTHENTICATED, "The address or the password is wrong.")
+
+
+def finish_log_in(user_id: int) -> User:
+    """Forget the account's failures and note the login, once the password was right.
+
+    Raises 401 for an account that is disabled.
+    """
+    user = User.get_by_id(user_id)
+    if user.disabled:
+        raise ParsynError(ErrorCode.UNAUTHENTICATED, "This account is disabled; ask an admin.")
+    LoginFailure.delete().where(LoginFailure.email == user.email).execute()
+    User.update(last_login_at=now()).where(User.id == user_id).execute()
+    return user
 
 
 def start_session(user: User, days: int, user_agent: str, ip: str) -> tuple[str, Session]:
@@ -221,20 +233,17 @@ def me(who: Principal) -> dict[str, Any]:
     return {**user.__data__, "projects": projects, "project_id": personal}
 
 
-def new_password_hash(who: Principal, current: str | None, new: str) -> str:
-    """The hash to store. Slow, so outside a transaction. Raises 422 when `current` is wrong."""
+def may_change_password(who: Principal) -> str:
+    """The hash that the current password must fit. Raises 403 for a key."""
     if who.session_id is None:
         raise ParsynError(ErrorCode.FORBIDDEN, "Log in to change the password; a key cannot.")
-    user = User.get_by_id(who.user_id)
-    if current is None or not _verify(user.password_hash, current):
-        raise invalid(["current_password"], "The current password is wrong.")
-    return hash_password(new)
+    return str(User.get_by_id(who.user_id).password_hash)
 
 
 def change_me(
     who: Principal, changes: dict[str, Any], password_hash: str | None = None
 ) -> dict[str, Any]:
-    """Change name, language, theme, and with a hash from `new_password_hash` the password."""
+    """Change name, language, theme, and and with its hash the password."""
     if password_hash is not None:
         changes = {**changes, "password_hash": password_hash}
         # Whoever knew the old password is logged out.

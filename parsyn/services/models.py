@@ -46,6 +46,7 @@ __all__ = [
 HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
 REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
 CHUNK = 1 << 20
+SLUG_TRIES = 10
 
 
 def page(
@@ -153,11 +154,10 @@ def _create_from_hub(
         raise invalid(["hub_id"], "A Hub id is a name like org/model, not an address or a path.")
     if body.revision is not None and not REVISION.fullmatch(body.revision):
         raise invalid(["revision"], "A revision is a branch, a tag or a commit.")
-    row = Model.create(
+    row = _named(
+        project_id,
+        body.name,
         user=who.user_id,
-        project=project_id,
-        name=body.name,
-        slug=free_slug(project_id, body.name),
         source=ModelSource.HUB,
         hub_id=body.hub_id,
         revision=body.revision,
@@ -240,12 +240,11 @@ def _insert(
     **more: Any,
 ) -> Model:
     kept = list(refs)
-    row: Model = Model.create(
+    row = _named(
+        project_id,
+        name,
         **{
             "user": user_id,
-            "project": project_id,
-            "name": name,
-            "slug": free_slug(project_id, name),
             "state": ModelState.READY,
             "source": source,
             "architecture": facts.architecture,
@@ -256,10 +255,23 @@ def _insert(
             "formats": ["hf"],
             "size": sum(ref.size for ref in kept),
             **more,
-        }
+        },
     )
     _insert_files(row, kept)
     return row
+
+
+def _named(project_id: int, name: str, **values: Any) -> Model:
+    """A new row with a slug of its own, also when twins are made at the same moment."""
+    for _ in range(SLUG_TRIES):
+        slug = free_slug(project_id, name)
+        try:
+            with Model._meta.database.atomic():
+                row: Model = Model.create(project=project_id, name=name, slug=slug, **values)
+                return row
+        except peewee.IntegrityError:
+            continue
+    raise ParsynError(ErrorCode.CONFLICT, f"Others make models called {name} now; try again.")
 
 
 def _insert_files(row: Model, refs: Iterable[FileRef]) -> None:

@@ -143,8 +143,7 @@ def part_place(who: Principal, upload_id: int, n: int) -> PartPlace:
     if not 1 <= n <= total:
         raise invalid(["n"], f"The parts of this upload are numbered 1 to {total}.")
     # A key of its own for each try, so that the digest in the row is that of the bytes it names.
-    folder = row.key.rpartition("/")[0]
-    return PartPlace(f"{folder}/parts/{n}-{secrets.token_hex(6)}", part_size(row, n))
+    return PartPlace(f"{_folder(row)}/parts/{n}-{secrets.token_hex(6)}", part_size(row, n))
 
 
 def store_part(
@@ -265,6 +264,7 @@ def expire(context: Context) -> int:
             continue
         gone = Upload.delete().where((Upload.id == row.id) & (Upload.expires_at < now())).execute()
         if gone and row.status == COMPLETE:
+            outbox.delete_objects(context, _part_keys(context, row))
             delete_unused(context, [row.key])
     return len(stale)
 
@@ -301,8 +301,17 @@ def digest_mismatch(promised: str, found: str) -> ParsynError:
 
 
 def _forget_parts(context: Context, row: Upload) -> None:
-    outbox.delete_objects(context, [*(part.key for part in row.parts), row.key])
+    outbox.delete_objects(context, [*_part_keys(context, row), row.key])
     UploadPart.delete().where(UploadPart.upload == row).execute()
+
+
+def _part_keys(context: Context, row: Upload) -> list[str]:
+    """What lies in the upload's folder, parts included whose sender died before they were noted."""
+    return [info.key for info in context.storage.list(f"{_folder(row)}/parts")]
+
+
+def _folder(row: Upload) -> str:
+    return str(row.key).rpartition("/")[0]
 
 
 def _refuse_missing(row: Upload, parts: dict[int, str]) -> None:

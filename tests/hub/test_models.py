@@ -113,6 +113,17 @@ async def test_a_folder_that_is_refused_leaves_nothing(
     assert list(context.storage.list("models")) == []
 
 
+async def test_a_model_is_renamed_and_found(
+    owner: Person, context: Context, tmp_path: Path
+) -> None:
+    model_id = import_tiny(owner, context, tmp_path)
+    renamed = await owner.patch(f"/models/{model_id}", {"name": "Great"})
+    assert (renamed.body["name"], renamed.body["slug"]) == ("Great", "tiny")
+    for query, total in (({"q": "rea"}, 1), ({"q": "tiny"}, 0), ({"state": "failed"}, 0)):
+        assert (await owner.get("/models", query_string=query)).body["total"] == total
+    assert (await owner.get("/models", query_string={"state": "odd"})).status == 422
+
+
 async def test_a_folder_that_is_none(owner: Person, context: Context, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from parsyn.errors import ErrorCode, ParsynError
@@ -34,6 +36,30 @@ async def test_health_names_the_part_that_fails(
     assert (answer.body["database"], answer.body["redis"]) == ("ok", "ok")
 
 
+async def test_health_without_redis_and_database(
+    anonymous: Person, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(context.queue, "check", gone)
+    monkeypatch.setattr(context.database, "check", gone)
+    answer = await anonymous.get("/health")
+    assert (answer.status, answer.body["storage"]) == (503, "ok")
+    assert answer.body["redis"] == "Redis does not answer (OSError)."
+    assert answer.body["database"] == "A query failed: OSError."
+
+
+async def test_health_is_asked_once_a_second_whoever_asks(
+    anonymous: Person, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[None] = []
+    monkeypatch.setattr(context.storage, "check", lambda: asked.append(None))
+    answers = await asyncio.gather(*(anonymous.get("/health") for _ in range(20)))
+    assert {answer.status for answer in answers} == {200}
+    assert len(asked) == 1
+
+
 async def test_the_openapi_document_has_every_declared_route(anonymous: Person) -> None:
     answer = await anonymous.get("/openapi.json")
     assert answer.status == 200
@@ -43,6 +69,20 @@ async def test_the_openapi_document_has_every_declared_route(anonymous: Person) 
         assert operation["summary"], endpoint.name
         assert (operation["security"] == []) == (endpoint.scope is None), endpoint.name
         assert str(endpoint.status) in operation["responses"], endpoint.name
+
+
+async def test_the_document_tells_forms_and_query_strings(anonymous: Person) -> None:
+    paths = (await anonymous.get("/openapi.json")).body["paths"]
+    body = paths["/api/v1/datasets"]["post"]["requestBody"]["content"]
+    assert set(body) == {"application/json", "multipart/form-data"}
+    preview = paths["/api/v1/datasets/{dataset_id}/preview"]["get"]["parameters"]
+    assert {p["name"]: p["in"] for p in preview} == {
+        "dataset_id": "path",
+        "offset": "query",
+        "limit": "query",
+        "model_id": "query",
+        "train_on": "query",
+    }
 
 
 async def test_every_reference_in_the_openapi_document_resolves(anonymous: Person) -> None:

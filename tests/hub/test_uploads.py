@@ -166,6 +166,20 @@ async def test_a_part_that_is_replaced_leaves_nothing_behind(
     assert len((await owner.get(f"/uploads/{opened['id']}")).body["received"]) == 1
 
 
+async def test_a_part_that_nobody_noted_goes_with_its_upload(
+    owner: Person, context: Context
+) -> None:
+    """As when the hub died between storing a part and noting it."""
+    opened = await start(owner)
+    with context.database.connection():
+        folder = Upload.get_by_id(opened["id"]).key.rpartition("/")[0]
+    context.storage.put(f"{folder}/parts/1-dead", [b"x"])
+    await send(owner, opened["id"], 1)
+    await owner.delete(f"/uploads/{opened['id']}")
+    deliver_effects(context)
+    assert stored(context) == []
+
+
 async def test_an_empty_file(owner: Person, context: Context) -> None:
     for parts in ([], [1]):
         opened = await start(owner, size=0)
