@@ -7,12 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.appliance import EMAIL, PASSWORD, Appliance
-from tests.browser.conftest import SCREENSHOTS, Pages, log_in
+from tests.browser.conftest import Pages, log_in
+from tests.browser.looks import inspect
+from tests.browser.watch import Watch
 
 pytestmark = pytest.mark.browser
+EMPTY = {
+    "/datasets": "No datasets yet",
+    "/models": "No models yet",
+    "/training": "No training yet",
+    "/training/new": "No dataset is ready.",
+    "/workers": "No machines yet",
+    "/chat": "There is no model to talk to",
+    "/settings/api-keys": "No API keys yet",
+}
 
 
 @pytest.fixture
@@ -21,6 +32,27 @@ def empty(tmp_path: Path) -> Iterator[Appliance]:
     running.start()
     yield running
     running.stop()
+
+
+def set_up_in_both_languages(page: Page) -> list[str]:
+    page.get_by_role("button", name="Français").click()
+    page.get_by_role("button", name="Créer le compte").wait_for()
+    findings = inspect(page, "setup", "fr", axe=False)
+    page.get_by_role("button", name="English").click()
+    page.get_by_role("button", name="Create the account").wait_for()
+    return findings + inspect(page, "setup", "en", axe=True)
+
+
+def walk_empty(page: Page, watch: Watch) -> list[str]:
+    """Every page that can be empty; each says what to do next."""
+    findings = inspect(page, "empty-overview", "en", axe=True)
+    for path, says in EMPTY.items():
+        page.goto(path)
+        page.get_by_text(says).first.wait_for()
+        watch.settle()
+        findings += inspect(page, f"empty-{path.rpartition('/')[2]}", "en", axe=True)
+    page.goto("/")
+    return findings
 
 
 def test_the_first_account(empty: Appliance, pages: Pages) -> None:
@@ -32,13 +64,13 @@ def test_the_first_account(empty: Appliance, pages: Pages) -> None:
     link = re.search(r"http\S+/setup\S+", empty.greeting)
     assert link, empty.greeting
     page.goto(link[0])
+    findings = set_up_in_both_languages(page)
     page.get_by_label("Name").fill("Olive Owner")
     page.get_by_label("E-mail").fill(EMAIL)
     page.get_by_label("Password").fill("short")
     page.get_by_role("button", name="Create the account").click()
     invalid = page.get_by_label("Password").evaluate("field => field.validity.tooShort")
     assert invalid, "a password that is too short is not sent"
-    page.screenshot(path=SCREENSHOTS / "setup-1440-light-en.png")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create the account").click()
 
@@ -48,7 +80,9 @@ def test_the_first_account(empty: Appliance, pages: Pages) -> None:
     for action in ("Add a dataset", "Add a model", "Add a machine"):
         expect(steps.get_by_role("link", name=action)).to_be_visible()
     expect(page.get_by_role("button", name="Live", exact=True)).to_be_visible()
-    page.screenshot(path=SCREENSHOTS / "overview-first-visit-1440-light-en.png")
+    findings += walk_empty(page, pages.watches[page])
+
+    assert not findings, "\n".join(findings)
 
     page.get_by_role("button", name="Account").click()
     page.get_by_role("menuitem", name="Log out").click()

@@ -5,7 +5,6 @@ The screenshots lie in ./screenshots/ and are what the documents show.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,27 +14,11 @@ from playwright.sync_api import Page
 from parsyn.demo.client import HubClient
 from tests.appliance import Appliance
 from tests.browser import stage
-from tests.browser.conftest import ROOT, SCREENSHOTS, Pages
-from tests.browser.watch import Watch, axe_findings
+from tests.browser.conftest import Pages
+from tests.browser.looks import LOCALES, WORDS, inspect, lang_of
+from tests.browser.watch import Watch
 
 pytestmark = pytest.mark.browser
-LOCALES = {"en": "en-US", "fr": "fr-FR"}
-WIDTHS = {1440: 900, 390: 844}
-THEMES = ("light", "dark")
-OVERFLOW = """() => {
-  const root = document.scrollingElement
-  if (root.scrollWidth <= root.clientWidth) return null
-  const wide = [...document.querySelectorAll('body *')]
-    .filter((one) => one.getBoundingClientRect().right > root.clientWidth + 1)
-    .map((one) => `${one.tagName.toLowerCase()}.${String(one.className).slice(0, 60)}`)
-  return `${root.scrollWidth} > ${root.clientWidth}: ${wide.slice(0, 4).join(', ')}`
-}"""
-WORDS = """() => {
-  const names = ['aria-label', 'title', 'placeholder']
-  const marked = [...document.querySelectorAll(names.map((name) => `[${name}]`).join())]
-  const labels = marked.flatMap((one) => names.map((name) => one.getAttribute(name) ?? ''))
-  return [document.title, document.body.innerText, ...labels].join('\\n')
-}"""
 
 
 @dataclass(frozen=True)
@@ -105,19 +88,6 @@ def furnished(hub: HubClient, tiny: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def catalogues() -> dict[str, dict[str, str]]:
-    """Every key with its sentence, by language, read from the source of the web UI."""
-    found: dict[str, dict[str, str]] = {}
-    for language in LOCALES:
-        text = "\n".join(
-            file.read_text() for file in (ROOT / "webui/src/i18n" / language).glob("*.ts")
-        )
-        found[language] = dict(re.findall(r'^\s+"(\w+\.\w+)":\s+"(.+)",$', text, re.MULTILINE))
-        assert len(found[language]) > 300
-    return found
-
-
 @pytest.mark.parametrize("language", LOCALES)
 def test_every_page(
     language: str,
@@ -125,7 +95,6 @@ def test_every_page(
     appliance: Appliance,
     session: Any,
     furnished: dict[str, Any],
-    catalogues: dict[str, dict[str, str]],
 ) -> None:
     findings: list[str] = []
     outside = pages.open(appliance.url, LOCALES[language])
@@ -133,57 +102,15 @@ def test_every_page(
     for stop in stops(furnished):
         page = inside if stop.signed_in else outside
         visit(page, pages.watches[page], stop)
-        found = [f"lang is {lang}" for lang in [lang_of(page)] if lang != language]
-        found += words_left(page, language, catalogues)
-        for width in WIDTHS:
-            for theme in THEMES:
-                found += look(page, f"{stop.name}-{width}-{theme}-{language}", width, theme)
-                if language == "en":
-                    found += axe_findings(page, axe_options(width, theme))
-        findings += [f"{stop.name}: {one}" for one in found]
-    assert not findings, "\n".join(dict.fromkeys(findings))
+        findings += inspect(page, stop.name, language, axe=language == "en")
+    assert not findings, "\n".join(findings)
 
 
 def visit(page: Page, watch: Watch, stop: Stop) -> None:
-    page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(stop.path)
     page.locator("h1, [role=dialog]").first.wait_for(state="attached")
     watch.settle()
     page.wait_for_function("() => !document.querySelector('.skeleton')")
-
-
-def lang_of(page: Page) -> str:
-    return str(page.evaluate("document.documentElement.lang"))
-
-
-def words_left(page: Page, language: str, catalogues: dict[str, dict[str, str]]) -> list[str]:
-    """Keys, holes that nothing filled, and sentences of the other language."""
-    text = page.evaluate(WORDS)
-    found = [f"key {key}" for key in catalogues[language] if re.search(rf"\b{key}\b", text)]
-    found += [f"hole {hole}" for hole in re.findall(r"\{[a-z_]+\}", text)]
-    if language != "en":
-        own = catalogues[language]
-        found += [
-            f"English: {sentence}"
-            for key, sentence in catalogues["en"].items()
-            if sentence.count(" ") > 2 and sentence != own.get(key) and sentence in text
-        ]
-    return found
-
-
-def look(page: Page, name: str, width: int, theme: str) -> list[str]:
-    page.set_viewport_size({"width": width, "height": WIDTHS[width]})
-    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, animations="disabled")
-    overflow = page.evaluate(OVERFLOW)
-    return [f"overflow at {width} px: {overflow}"] if overflow else []
-
-
-def axe_options(width: int, theme: str) -> dict[str, Any]:
-    """Everything once for each width; what a theme can change, for each theme."""
-    if theme == "light":
-        return {}
-    return {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 
 
 def test_a_generated_form_speaks_french(

@@ -1,4 +1,5 @@
 import { RotateCcw } from "lucide-react"
+import { useState } from "react"
 import { useWords } from "~/i18n"
 import { useFieldWords } from "~/i18n/fields"
 import { Button } from "./Button"
@@ -19,6 +20,7 @@ interface Props {
 /** A form for any JSON schema: plain fields first, advanced ones folded, what differs from the default is marked. */
 export function SchemaForm(props: Props) {
   const { t } = useWords()
+  const [isOpen, setOpen] = useState(false)
   const simple = props.fields.filter((field) => !field.advanced)
   const advanced = props.fields.filter((field) => field.advanced)
   const changed = props.fields.filter((field) => isChanged(field, props.drafts[field.name]))
@@ -28,7 +30,7 @@ export function SchemaForm(props: Props) {
     <div className="space-y-6">
       <Groups {...props} fields={simple} />
       {advanced.length > 0 && (
-        <details className="card group/fold" open={hiddenProblem || undefined}>
+        <details className="card group/fold" open={isOpen || hiddenProblem} onToggle={(event) => setOpen(event.currentTarget.open)}>
           <summary className="flex items-center justify-between gap-2 px-4 py-3 font-medium">
             <span>
               <span aria-hidden className="mr-2 inline-block text-muted transition-transform group-open/fold:rotate-90">
@@ -56,11 +58,12 @@ export function SchemaForm(props: Props) {
 
 function Groups({ fields, ...rest }: Props) {
   const { groupTitle } = useFieldWords()
+  const groups = groupsOf(fields)
   return (
     <div className="space-y-6">
-      {groupsOf(fields).map(([group, members]) => (
+      {groups.map(([group, members]) => (
         <fieldset key={group} className="min-w-0">
-          {group && <legend className="mb-2 text-sm font-semibold text-muted">{groupTitle(group)}</legend>}
+          {group && groups.length > 1 && <legend className="mb-2 text-sm font-semibold text-muted">{groupTitle(group)}</legend>}
           <div className="grid gap-x-5 gap-y-4 sm:grid-cols-2">
             {members.map((field) => (
               <OneField key={field.name} field={field} {...rest} />

@@ -41,11 +41,13 @@ function Form({ trainers, original }: { trainers: TrainerOut[]; original: Traini
   const trainer = trainers.find(({ name }) => name === choices.trainer) ?? trainers[0]
   const fields = useMemo(() => fieldsOf((trainer?.schema ?? {}) as JsonSchema), [trainer])
   const [drafts, setDrafts] = useState<Drafts>(() => (original ? draftsOf(fields, original.config) : {}))
+  const [sent, setSent] = useState<Drafts>({})
   const reading = readForm(fields, drafts)
   const dataset = datasets.find(({ id }) => String(id) === choices.datasetId)
   const model = models.find(({ id }) => String(id) === choices.modelId)
   const create = useMutation({
     mutationFn: (isStarted: boolean) => createJob(jobOf(choices, reading.config, suggestName(dataset, model)), isStarted),
+    onMutate: () => setSent(drafts),
     onSuccess: ({ job, refused }) => {
       storeFresh("training-jobs", job)
       void navigate(`/training/${job.id}`, { state: { refused: refused && problemText(refused, t) } })
@@ -75,7 +77,7 @@ function Form({ trainers, original }: { trainers: TrainerOut[]; original: Traini
             drafts={drafts}
             onChange={setDrafts}
             reading={reading}
-            serverError={(name) => error?.at("config", name) ?? aboutField(error, name)}
+            serverError={(name) => (drafts[name] === sent[name] ? (error?.at("config", name) ?? aboutField(error, name)) : undefined)}
           />
         </section>
       </div>
