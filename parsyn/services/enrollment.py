@@ -120,6 +120,7 @@ def _find_key(key: str) -> MasterKey:
 
 def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
     """A new worker and its own key. Raises Refused; the count holds under parallel enrolments."""
+    context.database.one_at_a_time("enroll")
     row = _find_key(key)
     within = MasterKey.max_enrollments.is_null() | (
         MasterKey.enrollments < MasterKey.max_enrollments

@@ -21,6 +21,7 @@ STOP_SECONDS = 120.0
 
 def expire(context: Context, at: float) -> None:
     """Everything whose time has come at `at`. Not to be called within the boot grace."""
+    context.database.one_at_a_time("leases")
     _silent_workers(context, at)
     _unreachable(context, at)
     _lost(context, at)

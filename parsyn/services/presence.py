@@ -15,6 +15,8 @@ from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus, WorkerStatus, WorkerType
 from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, HubMessage, TaskKey, Welcome
 
+BROKEN = "The connection broke before it could answer."
+
 
 @dataclass(frozen=True)
 class Arrival:
@@ -113,14 +115,20 @@ def _reconcile(
     for task in tasks.of_worker(worker.id):
         known = TaskKey(task_id=task.id, attempt=task.attempt) in held
         if task.status == TaskStatus.OFFERED and not known:
-            tasks.withdraw(context, task, "The connection broke before it could answer.")
+            tasks.withdraw(context, task, BROKEN, blamed=False)
     leases.seen_again(context, worker.id)
     return stale, then
 
 
 def leave(context: Context, connection: str) -> None:
     """The socket is gone. The worker shows as offline once it has not come back for a while."""
-    Worker.update(connection=None).where(Worker.connection == connection).execute()
+    worker = Worker.get_or_none(Worker.connection == connection)
+    if worker is None:
+        return
+    Worker.update(connection=None).where(Worker.id == worker.id).execute()
+    for task in tasks.of_worker(worker.id):
+        if task.status == TaskStatus.OFFERED:
+            tasks.withdraw(context, task, BROKEN, blamed=False)
     signals.wake(context)
 
 

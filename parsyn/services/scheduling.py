@@ -25,6 +25,7 @@ def dispatch(context: Context) -> int:
 
     Those that fit none get a sentence that says why.
     """
+    context.database.one_at_a_time("dispatch")
     queued = _queued()
     if not queued:
         return 0

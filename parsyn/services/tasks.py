@@ -88,9 +88,11 @@ def refuse(context: Context, worker_id: int, key: TaskKey, reason: str) -> None:
         withdraw(context, task, reason[:500])
 
 
-def withdraw(context: Context, task: Task, reason: str) -> None:
-    """Take an offer back; `reason` completes "<worker>: …"."""
-    refused = {**task.refused_by, str(task.worker_id): {"at": now(), "reason": reason}}
+def withdraw(context: Context, task: Task, reason: str, *, blamed: bool = True) -> None:
+    """Take an offer back; a worker that is `blamed` is not asked again for a while."""
+    refused = dict(task.refused_by)
+    if blamed:
+        refused[str(task.worker_id)] = {"at": now(), "reason": reason}
     name = task.worker.name if task.worker else "The worker"
     taken_back = move(
         task.id, task.attempt, TaskStatus.QUEUED, worker=None, offered_at=None, refused_by=refused

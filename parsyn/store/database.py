@@ -123,6 +123,14 @@ class Database:
         with self.connection(), self.peewee.atomic():
             yield
 
+    def one_at_a_time(self, name: str) -> None:
+        """Let no other transaction get past the same place until this one has ended.
+
+        On SQLite there is only ever one that writes.
+        """
+        if not self.is_sqlite:
+            self.peewee.execute_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (name,))
+
     def check(self) -> None:
         """Raise ParsynError `unavailable` when a query does not answer."""
         with self.connection():

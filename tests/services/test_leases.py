@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from parsyn import clock
-from parsyn.services import leases, scheduling
+from parsyn.services import leases, presence, scheduling
 from parsyn.services.context import Context
 from parsyn.services.results import Outcome
 from parsyn.store.jobs import JobEvent
 from parsyn.store.workers import Worker
+from parsyn.wire.worker import TaskKey
 from tests.services.job_world import World
 
 
@@ -162,15 +163,23 @@ def test_a_connection_that_broke_at_an_offer(world: World) -> None:
     world.dispatch()
     world.arrive(api_key)
     assert world.task(job_id).status == "queued"
-    other_id, other_key = world.worker("other")
     world.dispatch()
     task = world.task(job_id)
-    assert (task.status, task.worker_id) == ("offered", other_id)
-    from parsyn.wire.worker import TaskKey
-
-    world.arrive(other_key, TaskKey(task_id=task.id, attempt=task.attempt))
+    assert (task.status, task.worker_id) == ("offered", worker_id)
+    world.arrive(api_key, TaskKey(task_id=task.id, attempt=task.attempt))
     assert world.job(job_id).status == "running"
-    assert worker_id != other_id
+
+
+def test_an_offer_to_a_worker_that_hangs_up_goes_to_another_at_once(world: World) -> None:
+    first, _ = world.worker("first")
+    job_id = world.start()
+    world.dispatch()
+    world.write(presence.leave, world.context, "test:1")
+    assert world.task(job_id).status == "queued"
+    second, _ = world.worker("second")
+    world.dispatch()
+    assert world.task(job_id).worker_id == second
+    assert first != second
 
 
 def test_attempts_are_limited(world: World) -> None:
