@@ -1,6 +1,6 @@
 import type { FormField } from "~/parts/schema_fields"
 import { useWords, type Language } from "."
-import { FRENCH_CHOICES, FRENCH_FIELDS, FRENCH_GROUPS, FRENCH_UNITS } from "./fr/fields"
+import { FRENCH_CHOICES, FRENCH_GROUPS, FRENCH_HELP, FRENCH_TITLES, FRENCH_UNITS } from "./fr/fields"
 
 interface FieldWords {
   title: (field: FormField) => string
@@ -16,11 +16,10 @@ export function useFieldWords(): FieldWords {
 }
 
 function fieldWords(language: Language): FieldWords {
-  const known = language === "fr" ? FRENCH_FIELDS : {}
   const french = <T extends Record<string, string>>(words: T, key: string) => (language === "fr" ? (words[key] ?? key) : key)
   return {
-    title: (field) => known[field.title]?.title ?? field.title,
-    help: (field) => known[field.title]?.help ?? field.help,
+    title: (field) => french(FRENCH_TITLES, field.title),
+    help: (field) => french(FRENCH_HELP, field.help),
     choice: (_, value) => french(FRENCH_CHOICES, String(value)),
     unit: (unit) => french(FRENCH_UNITS, unit),
     groupTitle: (group) => french(FRENCH_GROUPS, group),

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { post } from "~/api/http"
+import { ApiProblem, post } from "~/api/http"
 import { useList, useOne, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, DatasetOut, EvaluationOut, EvaluatorOut, ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -9,6 +9,8 @@ import { ErrorNote } from "~/parts/ErrorNote"
 import { Field, Select } from "~/parts/Field"
 import { Loaded, Section } from "~/parts/Page"
 import { Progress } from "~/parts/Progress"
+import { SchemaForm } from "~/parts/SchemaForm"
+import { fieldsOf, readForm, type Drafts, type JsonSchema } from "~/parts/schema_fields"
 import { StateBadge } from "~/parts/StateBadge"
 import { Ago } from "~/parts/Values"
 import { isTrainable } from "../datasets/shape"
@@ -45,26 +47,26 @@ function NewEvaluation({ model }: { model: ModelOut }) {
   const datasets = (useList<DatasetOut>("/datasets").data?.items ?? []).filter(isTrainable)
   const evaluators = useList<EvaluatorOut>("/evaluators").data?.items ?? []
   const [datasetId, setDatasetId] = useState("")
-  const [evaluator, setEvaluator] = useState("")
+  const [name, setName] = useState("")
+  const [drafts, setDrafts] = useState<Drafts>({})
+  const evaluator = evaluators.find((one) => one.name === name) ?? evaluators[0]
+  const fields = evaluator ? fieldsOf(evaluator.schema as JsonSchema) : []
+  const reading = readForm(fields, drafts)
   const start = useMutation({
     mutationFn: () =>
-      post<Accepted>("/evaluations", {
-        model_id: model.id,
-        dataset_id: Number(datasetId),
-        evaluator: evaluator || evaluators[0]?.name || "perplexity",
-        params: {},
-      }),
+      post<Accepted>("/evaluations", { model_id: model.id, dataset_id: Number(datasetId), evaluator: evaluator?.name, params: reading.config }),
     onSuccess: () => refresh("evaluations"),
   })
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    start.mutate()
+    if (Object.keys(reading.complaints).length === 0) start.mutate()
   }
+  const problem = (...loc: string[]) => (start.error instanceof ApiProblem ? start.error.at(...loc) : undefined)
   return (
     <Section title={t("evaluations.new")}>
-      <form onSubmit={submit} className="card p-4">
+      <form onSubmit={submit} className="card space-y-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label={t("evaluations.dataset")}>
+          <Field label={t("evaluations.dataset")} error={problem("dataset_id")}>
             {(control) => (
               <Select {...control} required value={datasetId} onChange={(event) => setDatasetId(event.target.value)}>
                 <option value="">{t("common.choose")}</option>
@@ -78,7 +80,7 @@ function NewEvaluation({ model }: { model: ModelOut }) {
           </Field>
           <Field label={t("evaluations.evaluator")}>
             {(control) => (
-              <Select {...control} value={evaluator || evaluators[0]?.name} onChange={(event) => setEvaluator(event.target.value)}>
+              <Select {...control} value={evaluator?.name} onChange={(event) => setName(event.target.value)}>
                 {evaluators.map(({ name, title }) => (
                   <option key={name} value={name}>
                     {title}
@@ -88,8 +90,9 @@ function NewEvaluation({ model }: { model: ModelOut }) {
             )}
           </Field>
         </div>
-        <ErrorNote error={start.error} />
-        <Button look="main" type="submit" busy={start.isPending} className="mt-4">
+        <SchemaForm fields={fields} drafts={drafts} onChange={setDrafts} reading={reading} serverError={(field) => problem("params", field)} />
+        <ErrorNote error={start.error} except={(loc) => loc === "dataset_id" || loc.startsWith("params.")} />
+        <Button look="main" type="submit" busy={start.isPending}>
           {t("evaluations.start")}
         </Button>
       </form>
