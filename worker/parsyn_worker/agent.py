@@ -182,7 +182,8 @@ class Agent:
 
     def _received(self, message: HubMessage) -> None:
         if isinstance(message, Offer):
-            self.roster.offer(message)
+            if self.roster.offer(message) and self.device != "cpu":
+                self.chats.make_room()
         elif isinstance(message, Cancel):
             self.roster.cancel(message)
         elif isinstance(message, Drain):

@@ -98,6 +98,7 @@ class Attempt:
             answer = await self._answer()
         finally:
             timer.cancel()
+        await asyncio.to_thread(self._tidy, answer)
         if self.stopped is not Stop.STALE:
             await self._hand_over(answer)
 
@@ -172,6 +173,12 @@ class Attempt:
         else:
             self.journal.phase(TaskPhase.UPLOADING)
             await self.courier.result("completed", now, folder=answer.folder, facts=answer.facts)
+
+    def _tidy(self, answer: TerminalEvent) -> None:
+        """Give back the disk: the last word itself may need some of it."""
+        remove_folder(self.folder / "inputs")
+        if not isinstance(answer, DoneEvent):
+            remove_folder(_work_folder(self.folder))
 
     def _downloading(self, done: int, total: int) -> None:
         self.journal.phase(TaskPhase.DOWNLOADING, done, total)

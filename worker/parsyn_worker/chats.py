@@ -77,6 +77,11 @@ class Chats:
         if self._inferer.alive:
             self._side(self._inferer.send(UnloadOrder(model_id=model_id)))
 
+    def make_room(self) -> None:
+        """A task wants the device's memory: models that answer nothing now are put away."""
+        if self._inferer.alive:
+            self._side(self._inferer.send(UnloadOrder()))
+
     async def close(self) -> None:
         tasks = [*self._open.values(), *self._side_jobs]
         for task in tasks:

@@ -23,7 +23,12 @@ _OF_CODE = {
     ErrorCode.MODEL_UNAVAILABLE: FailureReason.MODEL_UNAVAILABLE,
     ErrorCode.TIMEOUT: FailureReason.TIMEOUT,
 }
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "not enough memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+)
 _DISK_FULL = ("no space left on device", "disk quota exceeded")
 
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ParsynError as error:
         print(error.detail, file=sys.stderr)  # noqa: T201
         return 1
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
         print(f"The agent cannot work here: {error}.", file=sys.stderr)  # noqa: T201
         return 1
     return 0

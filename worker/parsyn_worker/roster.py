@@ -68,19 +68,21 @@ class Roster:
 
     # --- from the hub ------------------------------------------------------------------------
 
-    def offer(self, offer: Offer) -> None:
+    def offer(self, offer: Offer) -> bool:
+        """Accept or refuse at once; True when a new attempt begins."""
         key = TaskKey(task_id=offer.task_id, attempt=offer.attempt)
         self._replace_older(key)
         if _pair(key) in self._entries:
             self._side(self.session.send(Accepted(**key.model_dump())))
-            return
+            return False
         reason = self._objection(offer)
         if reason:
             log.info("Refused task %d: %s", offer.task_id, reason)
             self._side(self.session.send(Refused(**key.model_dump(), reason=reason)))
-            return
+            return False
         log.info("Accepted task %d (attempt %d): %s", key.task_id, key.attempt, offer.name)
         self._begin(offer, key)
+        return True
 
     def cancel(self, cancel: Cancel) -> None:
         entry = self._entries.get((cancel.task_id, cancel.attempt))
