@@ -14,8 +14,16 @@ from parsyn.demo.progress import Screen
 
 HELD_OUT_EVERY = 10
 TRAIN_SECONDS = 1800
-CONFIG = {"epochs": 6, "learning_rate": 1e-3, "batch_size": 8, "gradient_accumulation_steps": 1,
-          "max_seq_length": 256}  # fmt: skip
+CONFIG = {
+    "epochs": 5,
+    "learning_rate": 1e-3,
+    "batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "max_seq_length": 256,
+    # Two evaluations an epoch would cost more time than the training itself on two cores.
+    "eval_steps": 46,
+    "sample_prompts": 1,
+}
 
 
 @dataclass
