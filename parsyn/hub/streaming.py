@@ -85,7 +85,7 @@ def mount(app: Quart) -> None:
 
 
 async def take_body(
-    consume: Callable[[Iterator[bytes]], R], limit: int, silence: float = SILENCE_SECONDS
+    consume: Callable[[Iterator[bytes]], R], limit: int, silence: float | None = None
 ) -> R:
     """Run `consume` on a thread with the body of the current request, chunk by chunk.
 
@@ -95,7 +95,7 @@ async def take_body(
     length = request.content_length
     if length is not None and length > limit:
         raise _too_large(limit)
-    source = _Source(request.body, limit, silence)
+    source = _Source(request.body, limit, silence or SILENCE_SECONDS)
     loop = asyncio.get_running_loop()
     try:
         return await loop.run_in_executor(TRANSFERS, consume, source.chunks(loop))

@@ -28,10 +28,17 @@ ROWS = [
 FILE = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 
 
-async def send_file(who: Person, data: bytes, filename: str = "rows.jsonl", **form: Any) -> Answer:
+async def send_file(
+    who: Person,
+    data: bytes,
+    filename: str = "rows.jsonl",
+    headers: dict[str, str] | None = None,
+    **form: Any,
+) -> Answer:
     """The small-file form."""
     files = {"file": FileStorage(io.BytesIO(data), filename=filename)}
-    return await who.ask("POST", "/datasets", files=files, form={"name": "rows", **form})
+    form = {"name": "rows", **form}
+    return await who.ask("POST", "/datasets", files=files, form=form, headers=headers or {})
 
 
 async def make(
@@ -71,6 +78,20 @@ async def test_a_small_file_becomes_a_dataset(owner: Person, context: Context) -
     assert stats["tokens"]["tokenizer"] == "characters/4"
     report = (await owner.get(f"/datasets/{made.body['id']}/report")).body
     assert report == {"summary": ready["summary"], "problems": []}
+
+
+async def test_the_same_key_makes_one_dataset(owner: Person, context: Context) -> None:
+    upload = (await owner.post("/uploads", {"filename": "a.jsonl", "size": len(FILE)})).body
+    await owner.put(f"/uploads/{upload['id']}/parts/1", FILE)
+    await owner.post(f"/uploads/{upload['id']}/complete")
+    body, key = {"name": "rows", "upload_id": upload["id"]}, {"Idempotency-Key": "once"}
+    answers = [await owner.post("/datasets", body, headers=key) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201]
+    assert answers[0].body["id"] == answers[1].body["id"]
+    form = await send_file(owner, FILE, headers={"Idempotency-Key": "form"})
+    assert form.status == 201
+    with context.database.connection():
+        assert Dataset.select().count() == 2
 
 
 async def test_an_upload_in_parts_becomes_a_dataset(owner: Person, context: Context) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from quart import Quart
 
+from parsyn.hub import streaming
 from parsyn.hub.streaming import HIGH_WATER, ascii_name
 from parsyn.plugin.storage import ObjectInfo
 from parsyn.services.context import Context
@@ -47,15 +48,16 @@ class SlowStorage:
 class Sender:
     """The ASGI side of a client that sends as fast as it is let."""
 
-    def __init__(self, leaves_after: int = CHUNKS) -> None:
+    def __init__(self, leaves_after: int = CHUNKS, stays: bool = False) -> None:
         self.leaves_after = leaves_after
+        self.stays = stays
         self.sent = 0
         self.moved = asyncio.Event()
         self.messages: list[dict[str, Any]] = []
 
     async def receive(self) -> dict[str, Any]:
         if self.sent == self.leaves_after:
-            if self.sent == CHUNKS:
+            if self.sent == CHUNKS or self.stays:
                 await asyncio.Event().wait()
             return {"type": "http.disconnect"}
         self.sent += 1
@@ -83,10 +85,11 @@ def slow(context: Context) -> SlowStorage:
 
 
 async def put_part(
-    app: Quart, owner: Person, context: Context, sender: Sender
+    app: Quart, owner: Person, context: Context, sender: Sender, chunks: int = CHUNKS
 ) -> asyncio.Task[None]:
-    setting(context, "storage.part_bytes", CHUNK * CHUNKS)
-    body = {"filename": "big", "size": CHUNK * CHUNKS}
+    """Begin to send a part of so many chunks, whatever the sender then does."""
+    setting(context, "storage.part_bytes", CHUNK * chunks)
+    body = {"filename": "big", "size": CHUNK * chunks}
     upload_id = (await owner.post("/uploads", body)).body["id"]
     scope = {
         "type": "http",
@@ -127,6 +130,26 @@ async def test_a_sender_that_goes_away_leaves_nothing_behind(
     await running
     assert await asyncio.to_thread(slow.ended.wait, 10)
     assert slow.failure is not None
+    assert list(context.storage.list("uploads")) == []
+
+
+async def test_a_sender_that_does_not_stop_is_refused_on_the_way(
+    app: Quart, owner: Person, context: Context
+) -> None:
+    sender = Sender()
+    await (await put_part(app, owner, context, sender, chunks=4))
+    assert sender.messages[0]["status"] == 413
+    assert sender.sent < CHUNKS
+    assert list(context.storage.list("uploads")) == []
+
+
+async def test_a_sender_that_falls_silent_is_given_up(
+    app: Quart, owner: Person, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "SILENCE_SECONDS", 0.2)
+    sender = Sender(leaves_after=2, stays=True)
+    await (await put_part(app, owner, context, sender))
+    assert sender.messages[0]["status"] == 504
     assert list(context.storage.list("uploads")) == []
 
 
