@@ -20,7 +20,7 @@ CONFIG = {
     "batch_size": 8,
     "gradient_accumulation_steps": 1,
     "max_seq_length": 256,
-    # Two evaluations an epoch would cost more time than the training itself on two cores.
+    # Every second epoch: on two cores an evaluation with its samples takes as long as many steps.
     "eval_steps": 46,
     "sample_prompts": 1,
 }
