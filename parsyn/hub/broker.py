@@ -129,6 +129,7 @@ class Broker:
             user_id=arrival.user_id,
             kind=arrival.kind,
             hello=hello,
+            status=arrival.status,
         )
         self.replace(arrival.worker_id)
         self._by_worker[arrival.worker_id] = connection

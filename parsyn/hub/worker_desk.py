@@ -209,6 +209,11 @@ class Desk:
     async def _state(self, message: State, holding: Holding) -> None:
         progress = self.book.state(self.connection, message)
         self._publish(EventType.JOB_PROGRESS, holding, progress)
+        self.context.bus.publish(
+            EventType.JOB_PROGRESS,
+            f"project:{holding.project_id}",
+            {"id": holding.job_id, **progress},
+        )
 
     async def _metric(self, message: Metric, holding: Holding) -> None:
         points = tuple(_finite(point) for point in message.points)

@@ -29,6 +29,7 @@ class Arrival:
     project_id: int
     user_id: int
     kind: str
+    status: str
     running: frozenset[TaskKey]
     welcome: Welcome
     then: tuple[HubMessage, ...]
@@ -47,9 +48,10 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
     previous = worker.status
     _describe(worker, hello, connection)
     stale, then = _reconcile(context, worker, hello.running)
-    workers.publish(context, worker.id)
     if previous == WorkerStatus.OFFLINE:
         workers.moved(context, worker.id, WorkerStatus.IDLE, previous)
+    else:
+        workers.publish(context, worker.id)
     if worker.draining:
         then.append(Drain(on=True))
     signals.wake(context)
@@ -73,6 +75,7 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         project_id=worker.project_id,
         user_id=worker.user_id,
         kind=worker.kind,
+        status=workers.status_of(worker, running[0] if running else None),
         running=frozenset(TaskKey(task_id=t.id, attempt=t.attempt) for t in running),
         welcome=welcome,
         then=tuple(then),

@@ -21,7 +21,7 @@ class EventType(StrEnum):
     JOB_STATE = "job.state"  # JobOut, as GET answers it
     JOB_METRICS = "job.metrics"  # {"points": [{"step", "at", "values": {name: value}}]}
     JOB_LOG = "job.log"  # {"items": [LogEntry]}
-    JOB_PROGRESS = "job.progress"  # ProgressOut
+    JOB_PROGRESS = "job.progress"  # ProgressOut; on a project's topic with the job's "id" too
     JOB_SAMPLE = "job.sample"  # SampleOut
     JOB_CHECKPOINT = "job.checkpoint"  # CheckpointOut
     JOB_ROUND = "job.round"
