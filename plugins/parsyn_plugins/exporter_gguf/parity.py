@@ -9,7 +9,7 @@ from typing import Any
 
 from parsyn.plugin.task import LocalModel
 from parsyn.rows.template import TemplateError, load_template
-from parsyn_plugins.exporter_gguf.quantizer import load
+from parsyn_plugins.exporter_gguf.loaded import loaded
 
 QUESTIONS = (
     "What is the capital of France?",
@@ -74,18 +74,15 @@ def reference_answers(model: Any, tokenizer: Any, prompts: Sequence[str]) -> lis
 
 def compare(path: Path, prompts: Sequence[str], answers: Sequence[list[int]]) -> Parity:
     """Feed the reference's own answers to the file and count where it would have said the same."""
-    exported = load(path, max(len(ids) for ids in answers) + 8)
     same = compared = 0
     alike = True
-    for prompt, ids in zip(prompts, answers, strict=True):
-        cut = exported.tokenize(prompt.encode(), add_bos=False, special=True)
-        alike = alike and cut == ids[: len(cut)]
-        exported.reset()
-        exported.eval(ids)
-        next_tokens = exported.scores[: len(ids)].argmax(axis=-1)
-        start = min(len(cut), len(ids) - 1)
-        pairs = list(zip(next_tokens[start - 1 : len(ids) - 1], ids[start:], strict=True))
-        same += sum(int(said) == wanted for said, wanted in pairs)
-        compared += len(pairs)
-    exported.close()
+    with loaded(path, max(len(ids) for ids in answers) + 8) as exported:
+        for prompt, ids in zip(prompts, answers, strict=True):
+            cut = exported.tokenize(prompt)
+            alike = alike and cut == ids[: len(cut)]
+            said = exported.next_tokens(ids)
+            start = max(1, min(len(cut), len(ids) - 1))
+            pairs = list(zip(said[start - 1 : len(ids) - 1], ids[start:], strict=True))
+            same += sum(left == right for left, right in pairs)
+            compared += len(pairs)
     return Parity(same / max(1, compared), compared, alike)

@@ -1,9 +1,8 @@
-"""llama.cpp itself: quantise a file, and load one back."""
+"""llama.cpp itself, as a library, and its quantiser."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 from pathlib import Path
 from typing import Any
 
@@ -46,27 +45,3 @@ def quantize(source: Path, target: Path, quantization: str) -> None:
             f"llama.cpp could not quantise to {quantization} (status {status}).",
             advice="Export as F16 or Q8_0, which fit every model.",
         )
-
-
-def load(path: Path, context_tokens: int) -> Any:
-    """The file as a model on the CPU that keeps the logits of every position."""
-    # Its threads wait in a loop: on cores that others use too, fewer of them are faster.
-    threads = max(1, (os.cpu_count() or 2) // 2)
-    try:
-        return library().Llama(
-            model_path=str(path),
-            n_ctx=context_tokens,
-            n_batch=context_tokens,
-            n_gpu_layers=0,
-            n_threads=threads,
-            n_threads_batch=threads,
-            logits_all=True,
-            verbose=False,
-        )
-    except (ValueError, RuntimeError) as error:
-        raise TaskFailure(
-            FailureReason.INTERNAL,
-            "llama.cpp cannot load the exported file.",
-            line=str(error)[:500],
-            advice="Try another quantization; if F16 fails too, the architecture is at fault.",
-        ) from error
