@@ -175,12 +175,20 @@ def _statistics(context: Context, row: Dataset) -> dict[str, Any]:
     with context.database.connection():
         model = tokenizers.newest_with_tokenizer(row.project_id)
         folder = None if model is None else tokenizers.folder_of(context, model)
+    if model is not None and folder is not None:
+        try:
+            return _named(_measured(context, row, str(folder)), model.name)
+        except ParsynError as error:
+            if error.code is not ErrorCode.BAD_DATA:
+                raise
+            log.warning("model %d cannot count tokens: %s", model.id, error.detail)
+    return _named(_measured(context, row, None), None)
+
+
+def _measured(context: Context, row: Dataset, model_dir: str | None) -> Statistics:
     with context.storage.as_file(row.key) as path:
-        request = StatsRequest(
-            source_of(row, str(path)), model_dir=None if folder is None else str(folder)
-        )
-        found = measure_file(request, timeout=_timeout(context))
-    return _named(found, None if model is None else model.name)
+        request = StatsRequest(source_of(row, str(path)), model_dir=model_dir)
+        return measure_file(request, timeout=_timeout(context))
 
 
 def _named(found: Statistics, model_name: str | None) -> dict[str, Any]:

@@ -334,6 +334,20 @@ async def test_preview_with_a_model_shows_what_is_learnt(
         assert learnt == "A<|end|>"
 
 
+async def test_a_model_that_cannot_count_does_not_cost_the_statistics(
+    owner: Person, context: Context, tmp_path: Path
+) -> None:
+    write_folder(tmp_path / "odd", {**model_files(), "tokenizer.json": b"{}"})
+    with context.database.connection():
+        user = User.get_by_id(owner.user_id)
+        odd = models.import_folder(context, user, tmp_path / "odd", "Odd").id
+    dataset = await make(owner, context)
+    assert dataset["stats"]["tokens"]["tokenizer"] == "characters/4"
+    shown = await owner.get(f"/datasets/{dataset['id']}/preview", query_string={"model_id": odd})
+    assert (shown.status, shown.code) == (422, "bad_data")
+    assert "tokenizer.json" in shown.body["detail"]
+
+
 # --- what is visible -------------------------------------------------------------------------
 
 
