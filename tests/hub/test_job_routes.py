@@ -205,6 +205,41 @@ async def test_an_export_downloads_as_a_zip_or_file_by_file(
     assert [file["path"] for file in shown["files"]] == ["model.gguf", "sub/readme.md"]
 
 
+async def test_an_export_is_queued_cancelled_and_tried_again(owner: Person, ids: Ids) -> None:
+    body = {"format": "gguf", "params": {"quantization": "Q8_0"}}
+    made = await owner.post(f"/models/{ids.model}/export", body)
+    assert (made.status, made.body["status"]) == (202, "queued")
+    path = f"/exports/{made.body['id']}"
+    shown = (await owner.get(path)).body
+    assert (shown["format"], shown["params"]["quantization"]) == ("gguf", "Q8_0")
+    assert (await owner.get("/exports")).body["total"] == 1
+    assert (await owner.get(f"/models/{ids.model}/exports")).body["total"] == 1
+    assert (await owner.post(f"{path}/retry")).code == "invalid_state"
+    assert (await owner.post(f"{path}/cancel")).body["status"] == "cancelled"
+    again = await owner.post(f"{path}/retry")
+    assert (again.body["status"], again.body["attempt"]) == ("queued", 2)
+    refused_at = [
+        ({"format": "pdf"}, ["format"]),
+        ({"params": {"quantization": "Q99"}}, ["params", "quantization"]),
+    ]
+    for change, loc in refused_at:
+        wrong = await owner.post(f"/models/{ids.model}/export", {**body, **change})
+        assert (wrong.status, wrong.body["errors"][0]["loc"]) == (422, loc)
+    assert (await owner.post("/models/99/export", body)).status == 404
+
+
+async def test_the_installed_plugins(owner: Person) -> None:
+    pages = [
+        ((await owner.get("/trainers")).body, "sft"),
+        ((await owner.get("/evaluators")).body, "perplexity"),
+        ((await owner.get("/exporters")).body, "gguf"),
+    ]
+    for page, name in pages:
+        found = {item["name"]: item for item in page["items"]}
+        assert found[name]["title"]
+        assert found[name]["schema"]["properties"]
+
+
 async def test_an_evaluation_is_queued_and_cancelled(owner: Person, ids: Ids) -> None:
     made = await owner.post("/evaluations", ids.body)
     assert (made.status, made.body["status"]) == (202, "queued")

@@ -239,6 +239,15 @@ async def test_a_slow_reader_starts_over_and_others_do_not_notice() -> None:
     assert set(fanout._by_topic["job:1"]) == {quick}
 
 
+async def test_closing_comes_after_what_waits() -> None:
+    fanout, watcher = Fanout(), Watcher()
+    fanout.add(watcher)
+    watcher.say(EventType.PONG, None, {})
+    fanout.close_all(int(CloseCode.GOING_AWAY), "The hub goes away.")
+    assert len(await watcher.take()) == 1
+    assert watcher.closing == (CloseCode.GOING_AWAY, "The hub goes away.")
+
+
 async def test_metrics_are_gathered_but_never_late() -> None:
     fanout, watcher = Fanout(), Watcher()
     fanout.add(watcher)
