@@ -17,7 +17,9 @@ from parsyn.wire.tasks import TaskSpec
 from parsyn.wire.worker import Offer
 
 specs: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
-AT_ONCE = 200
+QUEUED = Task.status == TaskStatus.QUEUED
+EXPLAINED = 200
+"""So many waiting tasks are told why; those behind them only get what is free."""
 
 
 def dispatch(context: Context) -> int:
@@ -26,13 +28,17 @@ def dispatch(context: Context) -> int:
     Those that fit none get a sentence that says why.
     """
     context.database.one_at_a_time("dispatch")
-    queued = _queued()
-    if not queued:
+    waiting = [row.id for row in Task.select(Task.id).where(QUEUED).order_by(Task.id)]
+    if not waiting:
         return 0
     fleet = list(Worker.select().where(Worker.deleted_at.is_null()))
     work = working_on([worker.id for worker in fleet])
+    connected = {worker.id for worker in fleet if worker.connection is not None}
     offered = 0
-    for task in queued:
+    for place, task_id in enumerate(waiting):
+        if place >= EXPLAINED and connected <= set(work):
+            break
+        task = _task(task_id)
         found = placement.place(task.job, task, fleet, work)
         if found.free and _offer(context, task, found):
             work[found.free[0].id] = task
@@ -42,12 +48,11 @@ def dispatch(context: Context) -> int:
     return offered
 
 
-def _queued() -> list[Task]:
-    waiting = Task.select(Task.id).where(Task.status == TaskStatus.QUEUED).order_by(Task.id)
-    found = [task for row in waiting.limit(AT_ONCE) if (task := Task.by_id(row.id)) is not None]
-    for task in found:
-        task.job = Job.by_id(task.job_id)
-    return found
+def _task(task_id: int) -> Task:
+    task = Task.by_id(task_id)
+    assert task is not None
+    task.job = Job.by_id(task.job_id)
+    return task
 
 
 def _offer(context: Context, task: Task, found: placement.Placement) -> bool:
@@ -76,6 +81,8 @@ def _offer(context: Context, task: Task, found: placement.Placement) -> bool:
 
 
 def _wait(context: Context, task: Task, sentence: str) -> None:
+    if task.job.waiting == sentence:
+        return
     changed = (
         Job.update(waiting=sentence)
         .where((Job.id == task.job_id) & (Job.waiting.is_null() | (Job.waiting != sentence)))
