@@ -32,7 +32,7 @@ def masked_jsonl() -> bytes:
 
 def broken_jsonl() -> bytes:
     """Good rows and a few that cannot be used."""
-    lines = rows_jsonl(40).decode().splitlines()
+    lines = rows_jsonl(100).decode().splitlines()
     lines[3] = "{not json"
     lines[7] = json.dumps({"messages": []})
     lines[11] = json.dumps({"messages": [{"role": "user", "content": ""}]})

@@ -84,6 +84,8 @@ def test_percent_and_eta_of_a_training() -> None:
     # A resumed run: the pace is that of its own steps, two seconds each.
     assert state.eta == 16.0
     assert state.percent == round(1300 / 21, 2)
+    progress.enter(TaskPhase.SAVING, None, None)
+    assert progress.state(KEY, 1, 0).percent == state.percent, "a checkpoint is not the end"
     progress.enter(TaskPhase.UPLOADING, 1, 2)
     state = progress.state(KEY, 3, 0)
     assert (state.percent, state.eta) == (99.0, None)

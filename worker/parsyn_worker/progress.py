@@ -8,7 +8,6 @@ from parsyn.wire.states import TaskPhase
 from parsyn.wire.worker import State, TaskKey
 
 _BEFORE = {TaskPhase.DOWNLOADING, TaskPhase.LOADING, TaskPhase.TOKENIZING}
-_AFTER = {TaskPhase.SAVING, TaskPhase.UPLOADING}
 
 
 @dataclass
@@ -27,7 +26,7 @@ class Progress:
         self.phase = phase
         if self.total_steps is None and phase not in _BEFORE and done is not None and total:
             self._reach(99.0 * done / total)
-        elif phase in _AFTER:
+        elif self._is_nearly_over(phase):
             self._reach(99.0)
             self._eta = None
 
@@ -55,6 +54,11 @@ class Progress:
             percent=round(self._percent, 2),
             eta=None if self._eta is None else round(self._eta, 1),
         )
+
+    def _is_nearly_over(self, phase: TaskPhase) -> bool:
+        """A checkpoint in mid-run is saved too: only after the last step is that the end."""
+        is_saving_last = phase is TaskPhase.SAVING and self.step == self.total_steps
+        return is_saving_last or phase is TaskPhase.UPLOADING
 
     def _reach(self, percent: float) -> None:
         self._percent = max(self._percent, min(percent, 99.0))
