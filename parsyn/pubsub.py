@@ -34,10 +34,15 @@ class Bus:
     nor its database writer ever waits for Redis.
     """
 
-    def __init__(self, redis_url: str) -> None:
-        self.redis_url = redis_url
+    def __init__(self, redis_url: str | None) -> None:
+        """Without an address (a command while no hub runs) there is nobody to tell."""
+        self.redis_url = redis_url or ""
         self.origin = secrets.token_hex(8)
-        self._redis = redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=1)
+        self._redis = (
+            redis.Redis.from_url(redis_url, socket_timeout=2, socket_connect_timeout=1)
+            if redis_url
+            else None
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Listener | None = None
         self._waiting: queue.Queue[str | None] = queue.Queue(WAITING_LIMIT)
@@ -60,6 +65,8 @@ class Bus:
             log.warning("Redis is too slow; an event of %s was not passed on", topic)
 
     def _send(self, bodies: list[str]) -> None:
+        if self._redis is None:
+            return
         try:
             with self._redis.pipeline(transaction=False) as pipeline:
                 for body in bodies:
@@ -115,4 +122,5 @@ class Bus:
                 self._waiting.put_nowait(None)
             self._sender.join(timeout=5)
             self._sender = None
-        self._redis.close()
+        if self._redis is not None:
+            self._redis.close()

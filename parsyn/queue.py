@@ -16,9 +16,14 @@ QUEUE = "parsyn"
 class JobQueue:
     """Nudges RQ workers. A lost nudge is found again by the reconciler from the database."""
 
-    def __init__(self, redis_url: str, timeout: int) -> None:
+    def __init__(self, redis_url: str | None, timeout: int) -> None:
+        """Without an address nothing is nudged; the hub's next start finds the work."""
+        self.connected = redis_url is not None
         self.redis = redis.Redis.from_url(
-            redis_url, socket_timeout=5, socket_connect_timeout=2, health_check_interval=30
+            redis_url or "redis://127.0.0.1:0",
+            socket_timeout=5,
+            socket_connect_timeout=2,
+            health_check_interval=30,
         )
         self.rq = Queue(
             QUEUE, connection=self.redis, serializer=JSONSerializer, default_timeout=timeout
@@ -30,6 +35,8 @@ class JobQueue:
         With a `key`, one that waits or runs already counts for this one too. Returns False when
         Redis does not answer, which is no error here: see the class.
         """
+        if not self.connected:
+            return False
         try:
             self.rq.enqueue(
                 f"parsyn.jobs.{function}",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import select
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -116,20 +115,21 @@ def _appliance(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[
 
 def _wait_ready(process: subprocess.Popen[str], log: Path) -> str:
     assert process.stdout is not None
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline:
-        readable, _, _ = select.select([process.stdout], [], [], 1.0)
-        line = process.stdout.readline() if readable else ""
-        found = re.search(r"Address\s+(\S+)", line)
-        if found:
-            return found.group(1)
-        if process.poll() is not None:
-            last = log.read_text(errors="replace").strip().splitlines()
-            raise ParsynError(
-                ErrorCode.UNAVAILABLE,
-                last[-1].removeprefix("parsyn: ") if last else f"The hub did not start; see {log}.",
-            )
-    raise ParsynError(ErrorCode.TIMEOUT, f"The hub was not ready in {READY_SECONDS} s; see {log}.")
+    # A hub that says nothing for so long is ended, which ends the loop below.
+    limit = threading.Timer(READY_SECONDS, process.terminate)
+    limit.start()
+    try:
+        for line in process.stdout:
+            found = re.search(r"Address\s+(\S+)", line)
+            if found:
+                return found.group(1)
+    finally:
+        limit.cancel()
+    last = log.read_text(errors="replace").strip().splitlines()
+    raise ParsynError(
+        ErrorCode.UNAVAILABLE,
+        last[-1].removeprefix("parsyn: ") if last else f"The hub did not start; see {log}.",
+    )
 
 
 def _tell(outcome: Outcome) -> None:

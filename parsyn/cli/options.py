@@ -13,6 +13,8 @@ from parsyn.config import Settings, Value
 from parsyn.services.context import Context, open_context
 from parsyn.store.migrate import migrate
 
+EMBEDDED_ADDRESS = "valkey.url"
+"""In the data directory, while a hub with an embedded Valkey runs: where that is."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -49,7 +51,16 @@ def settings_from(
 
 
 def open_migrated(settings: Settings) -> Context:
-    """A context for a command on the hub's own machine; migrates first."""
-    context = open_context(settings)
+    """A context for a command on the hub's own machine; migrates first.
+
+    What it changes is told to a hub that runs on the same data; without one there is nobody to tell.
+    """
+    context = open_context(settings, _embedded(settings))
     migrate(context.database)
     return context
+
+
+def _embedded(settings: Settings) -> str | None:
+    path = settings.data_dir / EMBEDDED_ADDRESS
+    url = path.read_text().strip() if path.exists() else ""
+    return url if url and Path(url.removeprefix("unix://")).exists() else None

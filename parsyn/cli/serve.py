@@ -16,7 +16,7 @@ import click
 from parsyn import __version__
 from parsyn.cli.children import Child, EmbeddedValkey
 from parsyn.cli.local_agent import LocalAgent
-from parsyn.cli.options import config_option, data_option, settings_from
+from parsyn.cli.options import EMBEDDED_ADDRESS, config_option, data_option, settings_from
 from parsyn.config import Settings
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.app import create_app
@@ -107,6 +107,9 @@ def _valkey(settings: Settings, stack: ExitStack) -> str:
     valkey = EmbeddedValkey(settings.data_dir / "logs" / "valkey.log")
     stack.callback(valkey.stop)
     valkey.start()
+    address = settings.data_dir / EMBEDDED_ADDRESS
+    address.write_text(valkey.url)
+    stack.callback(address.unlink, missing_ok=True)
     return valkey.url
 
 

@@ -52,7 +52,7 @@ def open_context(settings: Settings, redis_url: str | None = None) -> Context:
     """Open everything; `redis_url` wins over `hub.redis` (the embedded Valkey's address)."""
     prepare_data_dir(settings.data_dir)
     plugins = Plugins(settings.names("plugins.disabled"))
-    url = redis_url or settings.text("hub.redis")
+    url = redis_url or settings.text("hub.redis") or None
     database_url = settings.text("hub.database")
     return Context(
         settings=settings,
@@ -60,8 +60,8 @@ def open_context(settings: Settings, redis_url: str | None = None) -> Context:
         metrics=MetricsStore(database_url, settings.data_dir),
         plugins=plugins,
         storage=open_storage(settings, plugins),
-        queue=JobQueue(url or "redis://127.0.0.1:6379", settings.integer("jobs.timeout_seconds")),
-        bus=Bus(url or "redis://127.0.0.1:6379"),
+        queue=JobQueue(url, settings.integer("jobs.timeout_seconds")),
+        bus=Bus(url),
         secret=secret_key(settings.data_dir),
     )
 
