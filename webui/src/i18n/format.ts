@@ -13,11 +13,20 @@ const RELATIVE_STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFo
 
 /** Numbers, sizes, durations and dates as a reader of the language writes them. Every method accepts missing values and answers "–". */
 export class Formatter {
-  constructor(readonly language: Language) {}
+  private readonly relativeTime: Intl.RelativeTimeFormat
+  private readonly wholeTime: Intl.DateTimeFormat
+  private readonly clockTime: Intl.DateTimeFormat
+  private readonly numbers = new Map<string, Intl.NumberFormat>()
+
+  constructor(readonly language: Language) {
+    this.relativeTime = new Intl.RelativeTimeFormat(language, { numeric: "auto" })
+    this.wholeTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" })
+    this.clockTime = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })
+  }
 
   number(value: number | null | undefined, digits = 0): string {
     if (!isFinite(value)) return "–"
-    return new Intl.NumberFormat(this.language, { maximumFractionDigits: digits }).format(value)
+    return this.numberFormat({ maximumFractionDigits: digits }).format(value)
   }
 
   /** Four significant digits for a metric; very small values (learning rates) as 2e-4. */
@@ -25,17 +34,17 @@ export class Formatter {
     if (!isFinite(value)) return "–"
     const size = Math.abs(value)
     if (size !== 0 && size < 1e-3) return this.decimalMark(trimExponent(value.toExponential(2)))
-    return new Intl.NumberFormat(this.language, { maximumSignificantDigits: size >= 1e4 ? 6 : 4 }).format(value)
+    return this.numberFormat({ maximumSignificantDigits: size >= 1e4 ? 6 : 4 }).format(value)
   }
 
   compact(value: number | null | undefined): string {
     if (!isFinite(value)) return "–"
-    return new Intl.NumberFormat(this.language, { notation: "compact", maximumSignificantDigits: 3 }).format(value)
+    return this.numberFormat({ notation: "compact", maximumSignificantDigits: 3 }).format(value)
   }
 
   percent(fraction: number | null | undefined, digits = 0): string {
     if (!isFinite(fraction)) return "–"
-    return new Intl.NumberFormat(this.language, { style: "percent", maximumFractionDigits: digits }).format(fraction)
+    return this.numberFormat({ style: "percent", maximumFractionDigits: digits }).format(fraction)
   }
 
   bytes(value: number | null | undefined): string {
@@ -47,7 +56,7 @@ export class Formatter {
       power += 1
     }
     const digits = power === 0 || rest >= 100 ? 0 : 1
-    return new Intl.NumberFormat(this.language, {
+    return this.numberFormat({
       style: "unit",
       unit: BYTE_UNITS[power],
       unitDisplay: power === 0 ? "long" : "short",
@@ -72,27 +81,34 @@ export class Formatter {
     const seconds = (Date.parse(time) - now) / 1000
     const size = Math.abs(seconds)
     const step = RELATIVE_STEPS.find(([limit]) => size < limit) ?? RELATIVE_STEPS[RELATIVE_STEPS.length - 1]!
-    const format = new Intl.RelativeTimeFormat(this.language, { numeric: "auto" })
-    return format.format(Math.round(seconds / step[1]), step[2])
+    return this.relativeTime.format(Math.round(seconds / step[1]), step[2])
   }
 
   dateTime(time: string | null | undefined): string {
     if (!time) return "–"
-    return new Intl.DateTimeFormat(this.language, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(time))
+    return this.wholeTime.format(new Date(time))
   }
 
   clock(time: string | null | undefined): string {
     if (!time) return "–"
-    return new Intl.DateTimeFormat(this.language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }).format(new Date(time))
+    return this.clockTime.format(new Date(time))
   }
 
   list(words: string[]): string {
     return new Intl.ListFormat(this.language, { type: "conjunction" }).format(words)
   }
 
+  /** Making a format costs far more than using it, and a table uses hundreds. */
+  private numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+    const key = JSON.stringify(options)
+    const known = this.numbers.get(key) ?? new Intl.NumberFormat(this.language, options)
+    this.numbers.set(key, known)
+    return known
+  }
+
   private unit(value: number, unit: string): string {
     const unitDisplay = unit === "day" ? "long" : "short"
-    const format = new Intl.NumberFormat(this.language, { style: "unit", unit, unitDisplay, maximumFractionDigits: 1 })
+    const format = this.numberFormat({ style: "unit", unit, unitDisplay, maximumFractionDigits: 1 })
     return format.format(value).replace(/\bsec\b/, "s").replace(/\bhr\b/, "h")
   }
 

@@ -15,7 +15,7 @@ import {
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react"
 import { DropdownMenu } from "radix-ui"
-import { useRef, useState, type KeyboardEvent, type ReactNode } from "react"
+import { memo, useCallback, useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react"
 import { useWords } from "~/i18n"
 import { Button } from "./Button"
 import { Input } from "./Field"
@@ -98,13 +98,24 @@ export function Table<T>(props: Props<T>) {
           </>
         )}
       </div>
-      <Body {...props} table={table} rows={rows} />
+      <Body {...props} table={table} rows={rows} visibility={visibility} />
     </div>
   )
 }
 
-function Body<T>({ table, rows, label, onOpen, selected }: Omit<Props<T>, "rows"> & { table: TableModel<T>; rows: Row<T>[] }) {
+interface BodyProps<T> extends Omit<Props<T>, "rows"> {
+  table: TableModel<T>
+  rows: Row<T>[]
+  visibility: VisibilityState
+}
+
+function Body<T>({ table, rows, label, columns, visibility, onOpen, selected }: BodyProps<T>) {
   const { t } = useWords()
+  const latestOpen = useRef(onOpen)
+  useEffect(() => {
+    latestOpen.current = onOpen
+  })
+  const open = useCallback((row: unknown) => latestOpen.current?.(row as T), [])
   const box = useRef<HTMLDivElement>(null)
   const isVirtual = rows.length > VIRTUAL_ABOVE
   const virtual = useVirtualizer({
@@ -156,19 +167,16 @@ function Body<T>({ table, rows, label, onOpen, selected }: Omit<Props<T>, "rows"
         <tbody>
           {before > 0 && <tr style={{ height: before }} aria-hidden />}
           {shown.map((row) => (
-            <tr
+            <TableRow
               key={row.id}
-              onClick={(event) => onOpen && !isControl(event.target) && onOpen(row.original)}
-              onKeyDown={moveFocus}
-              aria-selected={selected === undefined ? undefined : row.id === selected}
-              className={`border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${onOpen ? "cursor-pointer" : ""}`}
-            >
-              {row.getVisibleCells().map((cell) => (
-                <td key={cell.id} className={`h-11 max-w-60 truncate first:max-w-[22rem] max-sm:max-w-[46vw] px-3 py-1.5 ${cellClass(cell.column.columnDef)}`}>
-                  {flexRender(cell.column.columnDef.cell, cell.getContext())}
-                </td>
-              ))}
-            </tr>
+              row={row as Row<unknown>}
+              columns={columns}
+              visibility={visibility}
+              isTicked={row.getIsSelected()}
+              isOpen={selected === undefined ? undefined : row.id === selected}
+              isLink={onOpen !== undefined}
+              open={open}
+            />
           ))}
           {after > 0 && <tr style={{ height: after }} aria-hidden />}
           {rows.length === 0 && (
@@ -183,6 +191,35 @@ function Body<T>({ table, rows, label, onOpen, selected }: Omit<Props<T>, "rows"
     </div>
   )
 }
+
+interface RowProps {
+  row: Row<unknown>
+  /** These two are not read here; a row is drawn anew when they change. */
+  columns: unknown
+  visibility: VisibilityState
+  isTicked: boolean
+  isOpen: boolean | undefined
+  isLink: boolean
+  open: (row: unknown) => void
+}
+
+/** Scrolling draws only the rows that come into sight. */
+const TableRow = memo(function TableRow({ row, isOpen, isLink, open }: RowProps) {
+  return (
+    <tr
+      onClick={(event) => isLink && !isControl(event.target) && open(row.original)}
+      onKeyDown={moveFocus}
+      aria-selected={isOpen}
+      className={`border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${isLink ? "cursor-pointer" : ""}`}
+    >
+      {row.getVisibleCells().map((cell) => (
+        <td key={cell.id} className={`h-11 max-w-60 truncate px-3 py-1.5 first:max-w-[22rem] max-sm:max-w-[46vw] ${cellClass(cell.column.columnDef)}`}>
+          {flexRender(cell.column.columnDef.cell, cell.getContext())}
+        </td>
+      ))}
+    </tr>
+  )
+})
 
 function ColumnMenu<T>({ table }: { table: TableModel<T> }) {
   const { t } = useWords()

@@ -3,6 +3,7 @@ import type { Catalogue } from "../message"
 export const datasets = {
   "datasets.about": "What models learn from, and are measured on.",
   "datasets.add": "Add a dataset",
+  "datasets.try_sample": "Try the sample",
   "datasets.formats": "JSONL, JSON, CSV, Parquet or plain text, up to 10 GB; .gz and .zst too.",
   "datasets.drop": "Drop a file here",
   "datasets.file": "File",

@@ -16,6 +16,7 @@ import { Ago, Bytes, Count } from "~/parts/Values"
 import { useUploads } from "~/state/uploads"
 import { AddDatasetDialog } from "./AddDatasetDialog"
 import { datasetState, useShape } from "./shape"
+import { SampleButton } from "./SampleButton"
 import { Uploads } from "./Uploads"
 
 export default function DatasetsPage() {
@@ -37,7 +38,7 @@ export default function DatasetsPage() {
           items.length > 0 ? (
             <DatasetTable items={items} total={total} />
           ) : (
-            uploads.length === 0 && <EmptyState icon={Database} title={t("datasets.empty")} text={t("datasets.empty_text")} action={addButton} />
+            uploads.length === 0 && <EmptyState icon={Database} title={t("datasets.empty")} text={t("datasets.empty_text")} action={<>{addButton}<SampleButton /></>} />
           )
         }
       </Loaded>

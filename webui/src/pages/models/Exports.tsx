@@ -94,6 +94,7 @@ function ExportCard({ known }: { known: ExportOut }) {
   const reload = () => refresh("models", String(known.model_id), "exports")
   const shown = useRunning(`/exports/${known.id}`, known, reload)
   const cancel = useMutation({ mutationFn: () => post(`/exports/${known.id}/cancel`), onSuccess: reload })
+  const retry = useMutation({ mutationFn: () => post(`/exports/${known.id}/retry`), onSuccess: reload })
   const parity = shown.parity
   return (
     <article className="card p-4">
@@ -131,7 +132,12 @@ function ExportCard({ known }: { known: ExportOut }) {
       {shown.files.length > 0 && (
         <FileList files={shown.files} linkTo={(path) => apiUrl(`/exports/${shown.id}/download`, { path })} />
       )}
-      <ErrorNote error={cancel.error} />
+      {(shown.status === "failed" || shown.status === "cancelled") && (
+        <Button className="mt-3" busy={retry.isPending} onClick={() => retry.mutate()}>
+          {t("common.try_again")}
+        </Button>
+      )}
+      <ErrorNote error={cancel.error ?? retry.error} />
     </article>
   )
 }

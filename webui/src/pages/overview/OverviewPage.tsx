@@ -1,4 +1,5 @@
 import { Check, Circle, Database, Server, Boxes, type LucideIcon } from "lucide-react"
+import type { ReactNode } from "react"
 import { Link } from "react-router"
 import { useList, useOne } from "~/api/queries"
 import type { JobOut, ModelOut, OverviewOut, WorkersSummary } from "~/api/types.gen"
@@ -7,6 +8,7 @@ import { ButtonLink } from "~/parts/Button"
 import { Loaded, Page, Section } from "~/parts/Page"
 import { StateBadge } from "~/parts/StateBadge"
 import { Ago, Bytes, Count, Figure } from "~/parts/Values"
+import { SampleButton } from "~/pages/datasets/SampleButton"
 import { jobPath } from "./job_path"
 import { RunningCard } from "./RunningCard"
 
@@ -63,7 +65,7 @@ function FirstSteps({ data }: { data: OverviewOut }) {
   return (
     <Section title={t("overview.start")}>
       <ol className="grid gap-4 md:grid-cols-3">
-        <Step icon={Database} done={data.datasets > 0} title={t("overview.step_data")} text={t("overview.step_data_text")} to="/datasets?add=1" action={t("datasets.add")} />
+        <Step icon={Database} done={data.datasets > 0} title={t("overview.step_data")} text={t("overview.step_data_text")} to="/datasets?add=1" action={t("datasets.add")} extra={data.datasets === 0 && <SampleButton />} />
         <Step icon={Boxes} done={data.models > 0} title={t("overview.step_model")} text={t("overview.step_model_text")} to="/models?add=1" action={t("models.add")} />
         <Step icon={Server} done={data.workers > 0} title={t("overview.step_worker")} text={t("overview.step_worker_text")} to="/workers?add=1" action={t("workers.add")} />
       </ol>
@@ -71,7 +73,7 @@ function FirstSteps({ data }: { data: OverviewOut }) {
   )
 }
 
-function Step(props: { icon: LucideIcon; done: boolean; title: string; text: string; to: string; action: string }) {
+function Step(props: { icon: LucideIcon; done: boolean; title: string; text: string; to: string; action: string; extra?: ReactNode }) {
   const { t } = useWords()
   const Mark = props.done ? Check : Circle
   return (
@@ -84,9 +86,12 @@ function Step(props: { icon: LucideIcon; done: boolean; title: string; text: str
         </span>
       </div>
       <p className="mt-1 mb-3 flex-1 text-sm text-muted">{props.text}</p>
-      <ButtonLink to={props.to} look={props.done ? "quiet" : "plain"} className="self-start">
-        {props.action}
-      </ButtonLink>
+      <div className="flex flex-wrap gap-2">
+        <ButtonLink to={props.to} look={props.done ? "quiet" : "plain"}>
+          {props.action}
+        </ButtonLink>
+        {props.extra}
+      </div>
     </li>
   )
 }

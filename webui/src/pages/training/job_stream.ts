@@ -19,8 +19,9 @@ interface LivePoint {
   values: Record<string, number>
 }
 
-/** Redraws at most this often, however fast metrics arrive. */
+/** Redraws at most this often, however fast metrics arrive; long runs, whose end moves little, less often. */
 const DRAW_EVERY = 200
+const MILLISECONDS_A_POINT = 1 / 40
 
 /** Metrics and log of one job: what is stored, then what arrives; after a reconnect the gap is fetched. */
 export function useJobStream(id: string): JobStream {
@@ -36,7 +37,7 @@ export function useJobStream(id: string): JobStream {
     timer.current ??= setTimeout(() => {
       timer.current = undefined
       setShown({ series: { ...series.current }, lines: lines.current, progress: progress.current })
-    }, DRAW_EVERY)
+    }, DRAW_EVERY + MILLISECONDS_A_POINT * longest(series.current))
   }, [])
 
   const addPoints = useCallback(
@@ -96,6 +97,10 @@ export function useJobStream(id: string): JobStream {
     }
   })
   return shown
+}
+
+function longest(series: SeriesByName): number {
+  return Math.max(0, ...Object.values(series).map((points) => points.length))
 }
 
 /** Page by page until the hub has no more; `next` moves along. */
