@@ -45,6 +45,7 @@ class FakeHub:
         self.refuse_with: tuple[int, str] | None = None
         self.welcome_values: dict[str, Any] = {"heartbeat_seconds": 1.0, "metrics_seconds": 0.2}
         self.acknowledges = True
+        self.mute = False
         self.received: list[WorkerMessage] = []
         self.stored: dict[tuple[int, int], dict[int, Spooled]] = {}
         self.twice: list[Spooled] = []
@@ -76,6 +77,12 @@ class FakeHub:
             await self._server.wait_closed()
             self._server = None
         await self.objects.stop()
+
+    def fall_silent(self) -> None:
+        """As a network that swallows everything: connections open, and no word comes."""
+        self.mute = True
+        if self.socket:
+            self.socket.transport.abort()
 
     @property
     def url(self) -> str:
@@ -131,6 +138,9 @@ class FakeHub:
 
     async def _session(self, socket: ServerConnection) -> None:
         self.connections += 1
+        if self.mute:
+            await socket.wait_closed()
+            return
         assert socket.request is not None
         key = socket.request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.refuse_with:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
+import pytest
 import pytest_asyncio
 
 from parsyn.wire.worker import (
@@ -23,6 +24,8 @@ from parsyn.wire.worker import (
     TaskKey,
     WantTicket,
 )
+from parsyn_worker import session
+from parsyn_worker.agent import Agent
 from parsyn_worker.config import AgentConfig
 from tests.worker.conftest import Started, at_rest, eventually, offer
 from tests.worker.fake_hub import FakeHub
@@ -133,18 +136,40 @@ async def test_cancel_while_the_result_is_on_its_way(
 
 
 async def test_an_agent_without_answers_stops_its_task(
-    hub: FakeHub, start_agent: Started, tmp_path: Path
+    hub: FakeHub, start_agent: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(session, "WELCOME_SECONDS", 0.2)
     hub.welcome_values["self_fence_seconds"] = 0.5
     agent = await start_agent()
     await hub.send(offer(hub, gate=str(tmp_path / "never")))
     await hub.wait_for(Metric)
-    await hub.vanish()
+    hub.fall_silent()
     await eventually(lambda: agent.roster.working() is None, "it works on without a hub")
-    await hub.start()
+    hub.mute = False
     result = await hub.wait_for(Result)
     assert result.failure is not None
     assert result.failure.reason == "worker_lost"
+
+
+async def test_a_hub_that_is_down_gives_no_task_away(
+    hub: FakeHub, start_agent: Started, tmp_path: Path
+) -> None:
+    hub.welcome_values["self_fence_seconds"] = 0.5
+    agent = await start_agent()
+    gate = tmp_path / "gate"
+    await hub.send(offer(hub, gate=str(gate)))
+    await hub.wait_for(Metric)
+    await hub.vanish()
+    with pytest.raises(TimeoutError):
+        # Several times as long as the agent would wait for a hub that does not answer.
+        await asyncio.wait_for(_stops(agent), 3)
+    gate.touch()
+    await hub.start()
+    assert (await hub.wait_for(Result)).outcome == "completed"
+
+
+async def _stops(agent: Agent) -> None:
+    await eventually(lambda: agent.roster.working() is None, "it works")
 
 
 async def test_a_task_that_takes_too_long(

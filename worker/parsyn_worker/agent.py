@@ -228,9 +228,12 @@ class Agent:
         while True:
             await asyncio.sleep(1.0)
             silent = clock() - self.session.last_answer
-            if self.welcome and silent > self.welcome.self_fence_seconds and self.roster.working():
+            entry = self.roster.working()
+            if not self.welcome or silent <= self.welcome.self_fence_seconds or entry is None:
+                continue
+            if entry.attempt and entry.attempt.stopped is None:
                 log.error("No answer from the hub for %.0f s; the task is stopped.", silent)
-                self.roster.stop_working(Stop.FENCED)
+                entry.attempt.stop(Stop.FENCED)
 
     # --- end ---------------------------------------------------------------------------------
 

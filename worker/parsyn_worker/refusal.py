@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 from websockets.exceptions import (
@@ -20,11 +21,13 @@ REFUSED_DELAY = 300.0
 @dataclass(frozen=True)
 class Refusal:
     """`text` says what and what to do; `final` when trying again soon cannot help, `disowned`
-    when the hub does not take this agent for its own any more."""
+    when the hub does not take this agent for its own any more, `hub_down` when its machine
+    answers and says that nobody is there: such a hub gives no task to another agent."""
 
     text: str
     final: bool
     disowned: bool = False
+    hub_down: bool = False
 
 
 _CLOSED: dict[int, tuple[str, bool]] = {
@@ -79,7 +82,8 @@ def explain(error: BaseException, address: str) -> Refusal:
         return Refusal(f"{address} does not answer like a hub. Check PLATFORM_URL.", False)
     if isinstance(error, TimeoutError):
         return Refusal(f"{address} does not answer in time.", False)
-    return Refusal(f"{address} cannot be reached: {error}.", False)
+    refused = f"[Errno {errno.ECONNREFUSED}]" in str(error)
+    return Refusal(f"{address} cannot be reached: {error}.", False, hub_down=refused)
 
 
 def _closed(error: ConnectionClosed) -> Refusal:
@@ -98,4 +102,4 @@ def _answered(status: int, address: str) -> Refusal:
         return Refusal(*_CLOSED[_ANSWERED[status]])
     if status in (404, 200, 301, 302, 307, 308, 405, 426):
         return Refusal(f"There is no hub at {address} (HTTP {status}). Check PLATFORM_URL.", False)
-    return Refusal(f"{address} answers HTTP {status}.", False)
+    return Refusal(f"{address} answers HTTP {status}.", False, hub_down=status in (502, 503, 504))

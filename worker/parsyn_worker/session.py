@@ -35,6 +35,7 @@ from parsyn_worker.tickets import Tickets
 log = logging.getLogger(__name__)
 
 LONGEST_DELAY = 60.0
+WELCOME_SECONDS = 20.0
 IN_FLIGHT = 512
 """Spooled messages that may be on their way without an acknowledgement."""
 
@@ -84,6 +85,9 @@ class Session:
             refusal = await self._once()
             self.on_down(refusal)
             delay = self._delay(refusal)
+            if refusal.hub_down:
+                # It counts as answered until it is asked again: it gives nothing away meanwhile.
+                self.last_answer = clock() + delay
             log.info("Next try in %.1f s.", delay)
             await asyncio.sleep(delay)
 
@@ -135,7 +139,7 @@ class Session:
 
     async def _serve(self, socket: ClientConnection) -> None:
         await socket.send(self.hello().model_dump_json())
-        welcome = hub_messages.validate_json(await asyncio.wait_for(socket.recv(), 20))
+        welcome = hub_messages.validate_json(await asyncio.wait_for(socket.recv(), WELCOME_SECONDS))
         if not isinstance(welcome, Welcome):
             raise ConnectionError("the hub did not begin with a welcome")
         self._tries, self._in_flight = 0, 0
