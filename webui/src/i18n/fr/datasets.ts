@@ -4,7 +4,7 @@ import type { Translation } from "../message"
 export const datasets: Translation<typeof english> = {
   "datasets.about": "Ce dont les modèles apprennent, et sur quoi on les mesure.",
   "datasets.add": "Ajouter des données",
-  "datasets.try_sample": "Essayer l’exemple",
+  "datasets.try_sample": "Essayer l'exemple",
   "datasets.formats": "JSONL, JSON, CSV, Parquet ou texte brut, jusqu'à 10 Go\u00a0; .gz et .zst aussi.",
   "datasets.drop": "Déposez un fichier ici",
   "datasets.file": "Fichier",
