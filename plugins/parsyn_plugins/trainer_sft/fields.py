@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 LIMIT = 1_000_000_000
 
@@ -44,10 +50,16 @@ def in_words(sentence: str) -> WrapValidator:
     return WrapValidator(validate)
 
 
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false.")
+    return value
+
+
 Auto = Literal["auto"]
-Count = Annotated[int, Field(ge=1, le=LIMIT), in_words("must be a whole number, 1 or more.")]
-Number = Annotated[float, in_words("must be a number.")]
-Whole = Annotated[int, Field(ge=0, le=LIMIT), in_words("must be a whole number, 0 or more.")]
+Number = Annotated[float, BeforeValidator(_no_bool)]
+Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=LIMIT)]
+Whole = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**32 - 1)]
 AutoCount = Annotated[
     Auto | Annotated[int, Field(ge=1, le=LIMIT)],
     in_words('must be a whole number, 1 or more, or "auto".'),

@@ -120,7 +120,8 @@ class Loop(SFTTrainer):
         num_items_in_batch: Any = None,
     ) -> Any:
         if not self.plain_head:
-            inputs.setdefault("attention_mask", torch.ones_like(inputs["input_ids"]))
+            if "position_ids" not in inputs:
+                inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         with self.accelerator.autocast():
             return language_loss(self.model, inputs, num_items_in_batch)

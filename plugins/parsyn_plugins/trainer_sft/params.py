@@ -131,9 +131,7 @@ class SftParams(PluginParams):
         aliases=["sample_packing"],
         advanced=True,
     )
-    seed: Whole = setting(
-        42, "Seed", "The same seed gives the same run.", DATA, advanced=True, le=2**32 - 1
-    )
+    seed: Whole = setting(42, "Seed", "The same seed gives the same run.", DATA, advanced=True)
 
     lora_r: Count = setting(
         16, "Rank", "Size of the adapter.", ADAPTER, aliases=["lora_rank"], le=4096

@@ -131,6 +131,7 @@ class _Run:
         resumed = None
         if self.inputs.resume:
             resumed, self.course = checkpoints.read_run(self.inputs.resume)
+        self.packed = self._choose_packing()
         fit = self._fit()
         batches = plan.batching(self.params, fit.batch_size, self.context.max_batch_size)
         self.batches = resumed.batching if resumed else batches
@@ -154,6 +155,23 @@ class _Run:
                 advice="Start the job anew.",
             )
         self._log_plan()
+
+    def _choose_packing(self) -> bool:
+        """Packing changes no result, so it is a matter of what is proven and what is faster."""
+        from parsyn_plugins.trainer_sft.packing import is_free, keeps_rows_apart
+
+        asked = self.params.packing
+        if asked is False or (asked == "auto" and not is_free(self.model)):
+            return False
+        if keeps_rows_apart(self.model):
+            return True
+        if asked is True:
+            raise TaskFailure(
+                FailureReason.USER_ERROR,
+                "Packing is not possible with this model: rows in one sequence see one another.",
+                advice='Set packing to "auto" or false.',
+            )
+        return False
 
     def _fit(self) -> Any:
         from parsyn_plugins.trainer_sft import memory
@@ -183,6 +201,7 @@ class _Run:
             f"{learns:,} weights learn, {batches.batch_size} rows at a time x "
             f"{batches.accumulation}, {steps.total_steps} steps, "
             f"learning rate {self.params.resolved_learning_rate:g}"
+            f"{', packed' if self.packed else ''}"
             f"{', gradient checkpointing' if self.checkpointing else ''}."
         )
 
@@ -192,6 +211,7 @@ class _Run:
         from parsyn_plugins.trainer_sft.configuration import sft_config
         from parsyn_plugins.trainer_sft.dataset import RowsDataset
         from parsyn_plugins.trainer_sft.loop import Loop
+        from parsyn_plugins.trainer_sft.packing import PackingCollator
         from parsyn_plugins.trainer_sft.progress import Progress
 
         self.progress = Progress(
@@ -203,6 +223,7 @@ class _Run:
             answer_samples=self._sampler(),
         )
         self._take_up_best()
+        collator = PackingCollator if self.packed else Collator
         loop = Loop(
             self.model,
             sft_config(
@@ -216,7 +237,7 @@ class _Run:
             ),
             self.tokenizer,
             RowsDataset(self.rows, self.chosen),
-            Collator(self.rows, pad_id_of(self.tokenizer)),
+            collator(self.rows, pad_id_of(self.tokenizer)),
             self.progress,
             self._evaluate,
             self._hand_over,
