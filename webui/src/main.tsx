@@ -4,11 +4,11 @@ import { createRoot } from "react-dom/client"
 import { RouterProvider } from "react-router"
 import { client } from "~/api/queries"
 import { WordsProvider } from "~/i18n"
-import { applyTheme, storedTheme } from "~/state/theme"
+import { showTheme, storedTheme } from "~/state/theme"
 import { router } from "./routes"
 import "./styles.css"
 
-applyTheme(storedTheme())
+showTheme(storedTheme())
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>

@@ -4,10 +4,12 @@ import { onUnauthorised } from "~/api/http"
 import { client } from "~/api/queries"
 import { useMe } from "~/api/session"
 import { dashboard } from "~/api/socket"
-import { useWords } from "~/i18n"
+import type { MeOut } from "~/api/types.gen"
+import { isLanguageChosen, useWords } from "~/i18n"
 import { Button } from "~/parts/Button"
 import { ProblemCard } from "~/parts/ProblemCard"
 import { problemText } from "~/parts/ErrorNote"
+import { isThemeChosen, showTheme } from "~/state/theme"
 import { UploadTray } from "./UploadTray"
 import { Palette } from "./Palette"
 import { BottomBar, Rail } from "./Rail"
@@ -23,6 +25,7 @@ export function Shell() {
   const { t } = useWords()
   const me = useMe()
   const place = useLocation()
+  useAccountTaste(me.data)
   if (me.data) return <Frame projectIds={me.data.projects.map(({ id }) => id)} />
   if (me.data === null) {
     const next = place.pathname + place.search
@@ -42,6 +45,16 @@ export function Shell() {
       />
     </div>
   )
+}
+
+/** On a browser where nothing was chosen yet, the account's language and theme hold. */
+function useAccountTaste(me: MeOut | null | undefined): void {
+  const { setLanguage } = useWords()
+  const { language, theme } = me ?? {}
+  useEffect(() => {
+    if (language && !isLanguageChosen()) setLanguage(language)
+    if (theme && !isThemeChosen()) showTheme(theme)
+  }, [language, theme, setLanguage])
 }
 
 function Frame({ projectIds }: { projectIds: number[] }) {

@@ -26,6 +26,11 @@ interface Words {
 
 const WordsContext = createContext<Words | null>(null)
 
+/** False where this browser has not been told, and the account's own choice should hold. */
+export function isLanguageChosen(): boolean {
+  return localStorage.getItem(STORED) !== null
+}
+
 export function preferredLanguage(): Language {
   const stored = localStorage.getItem(STORED)
   if (stored === "en" || stored === "fr") return stored

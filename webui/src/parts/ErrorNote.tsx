@@ -5,7 +5,7 @@ import { useWords, type Key, type Translate } from "~/i18n"
 const KNOWN_CODES = {
   network: "problem.network",
   rate_limited: "problem.rate_limited",
-  unauthorized: "problem.unauthorized",
+  unauthenticated: "problem.unauthenticated",
   forbidden: "problem.forbidden",
   not_found: "problem.not_found",
 } as const satisfies Record<string, Key>

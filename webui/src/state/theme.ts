@@ -6,11 +6,21 @@ export function storedTheme(): Theme {
   return stored === "light" || stored === "dark" ? stored : "system"
 }
 
-export function applyTheme(theme: Theme): void {
+/** False where this browser has not been told, and the account's own choice should hold. */
+export function isThemeChosen(): boolean {
+  return localStorage.getItem(STORED) !== null
+}
+
+/** Shows a theme without remembering it as this browser's choice. */
+export function showTheme(theme: Theme): void {
   if (theme === "system") delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme
-  localStorage.setItem(STORED, theme)
   window.dispatchEvent(new Event("themechange"))
+}
+
+export function applyTheme(theme: Theme): void {
+  localStorage.setItem(STORED, theme)
+  showTheme(theme)
 }
 
 /** Calls back whenever the drawn colours change; canvases cannot follow a CSS variable by themselves. */

@@ -62,7 +62,7 @@ export const parts = {
 
   "problem.network": "The hub cannot be reached. Check the connection and try again.",
   "problem.rate_limited": "Too many requests. Wait a moment and try again.",
-  "problem.unauthorized": "The session is over. Log in again.",
+  "problem.unauthenticated": "The session is over. Log in again.",
   "problem.forbidden": "Your role does not allow this.",
   "problem.not_found": "This does not exist, or is not yours.",
   "problem.status": "The hub answered with error {status}.",

@@ -63,7 +63,7 @@ export const parts: Translation<typeof english> = {
 
   "problem.network": "Le hub est injoignable. Vérifiez la connexion, puis réessayez.",
   "problem.rate_limited": "Trop de requêtes. Patientez un instant, puis réessayez.",
-  "problem.unauthorized": "La session a expiré. Reconnectez-vous.",
+  "problem.unauthenticated": "La session a expiré. Reconnectez-vous.",
   "problem.forbidden": "Votre rôle ne le permet pas.",
   "problem.not_found": "Introuvable, ou hors de votre périmètre.",
   "problem.status": "Le hub a répondu par une erreur {status}.",
