@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from parsyn.plugin.task import TaskCancelled, TaskFailure
-from tests.plugins.conftest import Run
+from tests.plugins.conftest import Run, write_chats
 
 CONFIG: dict[str, Any] = {
     "batch_size": 4,
@@ -80,15 +80,15 @@ def test_a_checkpoint_holds_everything_and_is_no_pickle_of_ours(run: Run) -> Non
         torch.load(seen.checkpoints[-1].folder / name, weights_only=True)
 
 
-def test_the_best_weights_travel_with_later_checkpoints(run: Run) -> None:
-    config = {**CONFIG, "epochs": 6, "eval_steps": 1, "lr": 0.4, "max_grad_norm": 0}
-    config |= {"lr_scheduler": "constant", "warmup_steps": 0}
-    whole, seen = run(config, "whole")
+def test_the_best_weights_travel_with_later_checkpoints(run: Run, tmp_path: Path) -> None:
+    held = write_chats(tmp_path / "held.jsonl", 6, answer="0123 [more] {{curly}} (brackets) {n}")
+    config = {**CONFIG, "epochs": 6, "eval_steps": 1, "lr": 3e-2, "mixed_precision": "no"}
+    whole, seen = run(config, "whole", validation=held)
     best = whole.facts["best_step"]
     later = next(c for c in seen.checkpoints if c.step == best + 2)
     assert not later.best
     assert (later.folder / "best" / "adapter_model.safetensors").is_file()
-    resumed, _ = run(config, "resumed", resume=later.folder)
+    resumed, _ = run(config, "resumed", resume=later.folder, validation=held)
     assert resumed.facts["best_step"] == best
     assert whole.folder is not None
     assert resumed.folder is not None

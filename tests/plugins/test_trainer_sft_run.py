@@ -80,9 +80,8 @@ def test_full_training_changes_every_layer(run: Run, tiny: LocalModel) -> None:
 
 @pytest.mark.parametrize("options", [{"dora": True}, {"rslora": True, "lora_dropout": 0.1}])
 def test_kinds_of_adapter(run: Run, options: dict[str, Any]) -> None:
-    outcome, seen = run(
-        {**FAST, **options, "max_steps": 12, "epochs": 9, "mixed_precision": "bf16"}
-    )
+    config = {**FAST, **options, "max_steps": 12, "epochs": 9, "mixed_precision": "bf16"}
+    outcome, seen = run(config)
     losses = seen.values("loss")
     assert losses[-1] < losses[0]
     assert outcome.folder is not None
@@ -137,10 +136,9 @@ def test_validation_checkpoints_and_samples(run: Run, tiny: LocalModel) -> None:
 
 
 def test_the_best_step_is_the_result(run: Run, tiny: LocalModel, tmp_path: Path) -> None:
-    """A learning rate that ruins the model late: what is left is the best by validation."""
-    held = write_chats(tmp_path / "held.jsonl", 6)
-    config = {**FAST, "max_steps": 12, "epochs": 9, "eval_steps": 1, "lr": 0.3, "save_steps": 12}
-    config |= {"lr_scheduler": "constant", "max_grad_norm": 0, "warmup_steps": 0}
+    """Validation rows that answer otherwise: the more is learnt, the worse they are predicted."""
+    held = write_chats(tmp_path / "held.jsonl", 6, answer="0123 [more] {{curly}} (brackets) {n}")
+    config = {**FAST, "max_steps": 12, "epochs": 9, "eval_steps": 1, "lr": 3e-2, "save_steps": 12}
     outcome, seen = run(config, validation=held)
     losses = seen.values("eval_loss")
     best = losses.index(min(losses)) + 1
@@ -148,9 +146,8 @@ def test_the_best_step_is_the_result(run: Run, tiny: LocalModel, tmp_path: Path)
     assert outcome.facts["best_eval_loss"] == min(losses)
     assert _loss_of(outcome.folder, tiny, held) == pytest.approx(min(losses), rel=1e-3)
     last, seen = run({**config, "load_best_at_end": False}, "last", validation=held)
-    assert _loss_of(last.folder, tiny, held) == pytest.approx(
-        seen.values("eval_loss")[-1], rel=1e-3
-    )
+    at_end = seen.values("eval_loss")[-1]
+    assert _loss_of(last.folder, tiny, held) == pytest.approx(at_end, rel=1e-3)
 
 
 def _loss_of(adapter: Path | None, tiny: LocalModel, dataset: LocalDataset) -> float:
