@@ -14,6 +14,7 @@ from tests.browser.watch import axe_findings
 LOCALES = {"en": "en-US", "fr": "fr-FR"}
 WIDTHS = {1440: 900, 390: 844}
 THEMES = ("light", "dark")
+TALLEST = 2600
 OVERFLOW = """() => {
   const root = document.scrollingElement
   if (root.scrollWidth <= root.clientWidth) return null
@@ -76,8 +77,11 @@ def inspect(page: Page, name: str, language: str, *, axe: bool) -> list[str]:
 def look(page: Page, name: str, width: int, theme: str) -> list[str]:
     page.set_viewport_size({"width": width, "height": WIDTHS[width]})
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True, animations="disabled")
     overflow = page.evaluate(OVERFLOW)
+    # As tall as its content, so that bars at the edges stay at the edges.
+    height = min(TALLEST, page.evaluate("document.scrollingElement.scrollHeight"))
+    page.set_viewport_size({"width": width, "height": height})
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", animations="disabled")
     return [f"overflow at {width} px: {overflow}"] if overflow else []
 
 

@@ -14,7 +14,7 @@ from tests.browser.conftest import Pages, log_in
 from tests.browser.looks import inspect
 from tests.browser.watch import Watch
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 EMPTY = {
     "/datasets": "No datasets yet",
     "/models": "No models yet",

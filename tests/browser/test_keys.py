@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from parsyn.demo.client import HubClient
 from tests.appliance import Appliance
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 MOST_TABS = 40
 FOCUSED = "() => document.activeElement?.textContent?.trim() ?? ''"
 

@@ -13,9 +13,9 @@ from parsyn.demo.client import HubClient
 from tests.browser.conftest import TIMEOUT, rows_jsonl
 from tests.browser.watch import Watch
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 JOB_TIMEOUT = 240_000
-STEPS = 40
+STEPS = 60
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def fill_in_the_training(page: Page, watch: Watch) -> None:
     expect(page.get_by_text("More than 0.").or_(page.get_by_text("above 0"))).to_be_visible()
     for name, value in {
         "Learning rate": "0.005",
-        "Batch size": "8",
-        "Gradient accumulation": "4",
+        "Batch size": "4",
+        "Gradient accumulation": "1",
         "Most steps": str(STEPS),
         "Evaluate every": "20",
         "Save every": "20",
@@ -152,9 +152,9 @@ def look_at_the_run(page: Page) -> None:
     log = page.get_by_role("log")
     expect(log.locator("time").first).to_be_visible()
     page.get_by_role("tab", name="Samples").click()
-    expect(page.get_by_text("Step 40").first).to_be_visible()
+    expect(page.get_by_text(f"Step {STEPS}").first).to_be_visible()
     page.get_by_role("tab", name="Checkpoints").click()
-    for step in ("Step 20", "Step 40"):
+    for step in ("Step 20", f"Step {STEPS}"):
         expect(page.get_by_text(step)).to_be_visible()
     expect(page.get_by_text("Best", exact=True)).to_be_visible()
     page.get_by_role("tab", name="Timeline").click()

@@ -18,7 +18,7 @@ from tests.browser.conftest import Pages
 from tests.browser.looks import LOCALES, WORDS, inspect, lang_of
 from tests.browser.watch import Watch
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)

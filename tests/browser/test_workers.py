@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.appliance import Appliance
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 ARRIVAL = 180_000
 
 
