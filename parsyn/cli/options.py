@@ -53,7 +53,7 @@ def settings_from(
 def open_migrated(settings: Settings) -> Context:
     """A context for a command on the hub's own machine; migrates first.
 
-    What it changes is told to a hub that runs on the same data; without one there is nobody to tell.
+    A hub that runs on the same data is told what changes; without one there is nobody to tell.
     """
     context = open_context(settings, _embedded(settings))
     migrate(context.database)

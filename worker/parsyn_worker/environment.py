@@ -14,6 +14,9 @@ def child_environment(device: str, environ: Mapping[str, str] | None = None) -> 
     """For a child that works on local files: one visible device, no Hub, no keys."""
     kept = _without_keys(os.environ if environ is None else environ)
     return {
+        # What a library says to its developers is no line for the people who read a job's log.
+        "PYTHONWARNINGS": "ignore",
+        "TRANSFORMERS_VERBOSITY": "error",
         **kept,
         "CUDA_VISIBLE_DEVICES": _visible(device, kept.get("CUDA_VISIBLE_DEVICES")),
         "HF_HUB_OFFLINE": "1",
