@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -44,6 +47,17 @@ def tiny_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-plugin\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text("[parsyn]\ntiny = tiny_plugin\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny models, adapters and answers: see `raw_answers`. Made in a child: torch stays there."""
+    folder = tmp_path_factory.mktemp("raw")
+    command = [sys.executable, "-m", "tests.worker.raw_answers", str(folder)]
+    # Two threads for such a model wait more for one another than they work.
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2], env=env)
     return folder
 
 

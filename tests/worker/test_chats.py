@@ -16,14 +16,13 @@ from parsyn.wire.states import WorkerType
 from parsyn.wire.worker import Chat, ChatCancel, ChatDone, Sampling, Token, WantTicket
 from parsyn_worker import chats
 from parsyn_worker.config import AgentConfig
-from tests.tiny_model import make_in_child
 from tests.worker.conftest import Started, eventually
 from tests.worker.fake_hub import FakeHub
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_in_child(tmp_path_factory.mktemp("models") / "tiny")
+@pytest.fixture
+def folder(raw: Path) -> Path:
+    return raw / "model"
 
 
 def model(hub: FakeHub, folder: Path) -> ModelRef:

@@ -90,16 +90,6 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("raw")
-    command = [sys.executable, "-m", "tests.worker.raw_answers", str(folder)]
-    # Two threads for such a model wait more for one another than they work.
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[2], env=env)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def desk(raw: Path) -> Iterator[Desk]:
     desk = Desk()
     yield desk

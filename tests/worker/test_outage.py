@@ -154,15 +154,15 @@ async def test_an_agent_without_answers_stops_its_task(
 async def test_a_hub_that_is_down_gives_no_task_away(
     hub: FakeHub, start_agent: Started, tmp_path: Path
 ) -> None:
-    hub.welcome_values["self_fence_seconds"] = 0.5
+    hub.welcome_values["self_fence_seconds"] = 2.0
     agent = await start_agent()
     gate = tmp_path / "gate"
     await hub.send(offer(hub, gate=str(gate)))
     await hub.wait_for(Metric)
     await hub.vanish()
     with pytest.raises(TimeoutError):
-        # Several times as long as the agent would wait for a hub that does not answer.
-        await asyncio.wait_for(_stops(agent), 3)
+        # Longer than the agent would wait for a hub that does not answer.
+        await asyncio.wait_for(_stops(agent), 4)
     gate.touch()
     await hub.start()
     assert (await hub.wait_for(Result)).outcome == "completed"
