@@ -50,7 +50,8 @@ def words_left(page: Page, language: str) -> list[str]:
     text = page.evaluate(WORDS)
     own = catalogue(language)
     found = [f"key {key}" for key in own if re.search(rf"\b{re.escape(key)}\b", text)]
-    found += [f"hole {hole}" for hole in re.findall(r"\{[a-z_]+\}", text)]
+    holes = set(re.findall(r"\{\w+\}", " ".join(own.values())))
+    found += [f"hole {hole}" for hole in holes if hole in text]
     if language == "en":
         return found
     others = {key: text for key, text in catalogue("en").items() if text != own.get(key)}

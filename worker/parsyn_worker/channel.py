@@ -40,7 +40,9 @@ class Channel:
         threading.Thread(target=self._watch, args=(ended,), daemon=True).start()
 
     def _watch(self, ended: Callable[[], None] | None) -> None:
-        for _ in self.orders():
+        # Not through the buffered reader: a thread that waits with its lock held when the
+        # interpreter ends is a fatal error of Python.
+        while os.read(sys.stdin.fileno(), 65536):
             pass
         if ended:
             ended()
