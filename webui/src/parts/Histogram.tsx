@@ -32,7 +32,8 @@ export function Histogram({ label, bins, marks = [] }: Props) {
           <span
             key={mark.label}
             className={`absolute whitespace-nowrap ${index > 0 ? "pl-1" : "-translate-x-full pr-1"}`}
-            style={{ left: `${x(mark.at)}%` }}
+            // Room for the words on both sides, wherever the line is.
+            style={{ left: `clamp(4.5rem, ${x(mark.at)}%, 100% - 4.5rem)` }}
           >
             {mark.label}
           </span>

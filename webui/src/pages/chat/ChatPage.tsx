@@ -77,7 +77,7 @@ export default function ChatPage() {
     })
 
   return (
-    <div className="flex h-[calc(100dvh-3.5rem)] max-sm:h-[calc(100dvh-7rem)]">
+    <div className="flex h-[calc(100dvh-3.5rem)] max-sm:-mb-6 max-sm:h-[calc(100dvh-7rem)]">
       <aside className="w-64 shrink-0 border-r border-line bg-surface max-lg:hidden">
         <ConversationList current={id} />
       </aside>
