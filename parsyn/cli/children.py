@@ -27,7 +27,8 @@ START_SECONDS = 10
 MAX_PAUSE_SECONDS = 30.0
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """For `preexec_fn`: the child gets SIGTERM when the thread that started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -53,7 +54,7 @@ class Child:
         self._started.wait(START_SECONDS)
 
     def _supervise(self) -> None:
-        # The signal of _end_with_parent comes when the *thread* that started the child ends, so
+        # The signal of end_with_parent comes when the *thread* that started the child ends, so
         # this thread lives as long as the child.
         pause = 0.5
         while not self._stopping.is_set():
@@ -80,7 +81,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     @property

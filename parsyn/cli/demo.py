@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from parsyn import config
+from parsyn.cli.children import end_with_parent
 from parsyn.cli.options import open_migrated, settings_from
 from parsyn.demo.client import HubClient
 from parsyn.demo.progress import Screen
@@ -100,7 +101,12 @@ def _appliance(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[
     log.parent.mkdir(exist_ok=True)
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            preexec_fn=end_with_parent,  # noqa: PLW1509
         )
     try:
         yield _wait_ready(process, log), process
