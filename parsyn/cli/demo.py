@@ -106,7 +106,7 @@ def _appliance(folder: Path, port: int) -> Iterator[tuple[str, subprocess.Popen[
             stderr=errors,
             text=True,
             start_new_session=True,
-            preexec_fn=end_with_parent,  # noqa: PLW1509
+            preexec_fn=end_with_parent,
         )
     try:
         yield _wait_ready(process, log), process
