@@ -6,7 +6,6 @@ that chats is loaded as the model that was trained.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def load_base(
         refuse_remote_code(model.adapter, trust_remote_code)
     _require_safetensors(model.path)
     if quantization:
-        require_quantization(device)
+        require_quantization(device, quantization)
     transformers = _transformers()
     options: dict[str, Any] = {
         "dtype": dtype,
@@ -56,7 +55,7 @@ def load_base(
         options["device_map"] = {"": device}
     try:
         loaded = transformers.AutoModelForCausalLM.from_pretrained(model.path, **options)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except Exception as error:  # safetensors and model code raise classes of their own
         if is_out_of_memory(error):
             raise
         raise _unavailable(model, error) from error
@@ -71,7 +70,7 @@ def load_tokenizer(model: LocalModel, *, trust_remote_code: bool = False) -> Any
         return _transformers().AutoTokenizer.from_pretrained(
             model.tokenizer_path, local_files_only=True, trust_remote_code=trust_remote_code
         )
-    except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
+    except Exception as error:  # so does the tokenizer's library
         raise _unavailable(model, error) from error
 
 
@@ -93,7 +92,7 @@ def attach_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
             autocast_adapter_dtype=False,
             torch_device=str(model.device),
         )
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
+    except Exception as error:  # as above
         if is_out_of_memory(error):
             raise
         raise TaskFailure(
@@ -145,19 +144,31 @@ def cpu_has_bf16() -> bool:
     return any(bool(ask()) for ask in asked if ask is not None)
 
 
-def require_quantization(device: str) -> None:
-    """Raise TaskFailure `user_error` with the reason where 4 or 8 bit cannot be loaded."""
-    why = None
-    if not device.startswith("cuda"):
-        why = "a base in 4 or 8 bit needs an NVIDIA GPU, and this agent works on the CPU"
-    elif importlib.util.find_spec("bitsandbytes") is None:
-        why = "the agent has no bitsandbytes (install the `cuda` extra there)"
-    if why:
+def require_quantization(device: str, quantization: Quantization) -> None:
+    """Raise TaskFailure `user_error` with the reason where 4 or 8 bit does not work.
+
+    It is tried on one small layer: what a version of bitsandbytes can do on which device changes.
+    """
+    import torch
+
+    try:
+        import bitsandbytes
+
+        linear = bitsandbytes.nn
+        layer = (
+            linear.Linear4bit(64, 64, bias=False, compute_dtype=torch.float32)
+            if quantization == "4bit"
+            else linear.Linear8bitLt(64, 64, bias=False, has_fp16_weights=False)
+        ).to(device)
+        layer(torch.ones((2, 64), device=device))
+    except Exception as error:  # a native library fails in its own ways
         raise TaskFailure(
             FailureReason.USER_ERROR,
-            f"This agent cannot quantise the base model: {why}.",
-            advice="Use method lora, or an agent with a GPU.",
-        )
+            f"This agent cannot load a base model in {quantization}: bitsandbytes does not work "
+            f"on its {'GPU' if device.startswith('cuda') else 'CPU'}.",
+            line=_first_line(error),
+            advice="Use method lora, or an agent with an NVIDIA GPU and the `cuda` extra.",
+        ) from error
 
 
 def is_out_of_memory(error: BaseException) -> bool:

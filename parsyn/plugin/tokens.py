@@ -93,15 +93,15 @@ def tokenise_dataset(
     Raises TaskFailure `bad_data` when no row is left, naming what was wrong with them.
     """
     encoder = RowEncoder(*_tokenizer_of(model), train_on, max_length)
-    writer = _Writer(context.folder / name)
     examples = _Examples(dataset)
-    for done, result in enumerate(encoder.encode_all(examples)):
-        if done % REPORT_EVERY == 0:
-            context.phase(TaskPhase.TOKENIZING, done)
-            if context.cancelled():
-                raise TaskCancelled
-        writer.add(result, examples.numbers[done])
-    rows = writer.finish()
+    with _Writer(context.folder / name) as writer:
+        for done, result in enumerate(encoder.encode_all(examples)):
+            if done % REPORT_EVERY == 0:
+                context.phase(TaskPhase.TOKENIZING, done)
+                if context.cancelled():
+                    raise TaskCancelled
+            writer.add(result, examples.numbers[done])
+    rows = writer.rows()
     rows.problems = examples.problems + rows.problems
     rows.left_out += examples.bad
     if not rows:
@@ -155,6 +155,13 @@ class _Writer:
         self.problems: list[str] = []
         self.masked = self.cut = self.left_out = 0
 
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for file in self.files:
+            file.close()
+
     def add(self, result: TokenizedExample | BadRow, number: int) -> None:
         if isinstance(result, BadRow):
             self.left_out += 1
@@ -174,9 +181,8 @@ class _Writer:
         self.trained.append(trained)
         self.numbers.append(number)
 
-    def finish(self) -> TokenRows:
-        for file in self.files:
-            file.close()
+    def rows(self) -> TokenRows:
+        """What was written, mapped into memory; after the files are closed."""
         offsets, total = array("q"), 0
         for length in self.lengths:
             offsets.append(total)

@@ -19,7 +19,7 @@ from parsyn.plugin.trainer import TrainInputs
 from parsyn.wire.states import FailureReason, TaskPhase
 from parsyn_plugins.trainer_sft import plan
 from parsyn_plugins.trainer_sft.failures import Size, plain_failures
-from parsyn_plugins.trainer_sft.params import SftParams
+from parsyn_plugins.trainer_sft.params import GPU_ONLY_OPTIMIZERS, SftParams
 
 EVALUATION_TOKENS = 4096
 
@@ -42,6 +42,7 @@ class _Run:
         self.started = time.monotonic()
 
     def execute(self) -> TaskOutcome:
+        self._check_device()
         self._read_rows()
         self._load_model()
         self._plan()
@@ -51,6 +52,19 @@ class _Run:
         return self._finish(loop)
 
     # --- set up ------------------------------------------------------------------------------
+
+    def _check_device(self) -> None:
+        """What the hub cannot know: refused here, before anything is read or loaded."""
+        optimizer, device = self.params.optimizer, self.context.device
+        if optimizer in GPU_ONLY_OPTIMIZERS and device == "cpu":
+            raise TaskFailure(
+                FailureReason.USER_ERROR,
+                f"The optimizer {optimizer} needs a GPU, and this agent works on the CPU.",
+                advice='Set optimizer to "auto".',
+            )
+        self.dtype = loading.pick_dtype(device, self.params.mixed_precision)
+        if self.params.base_quantization:
+            loading.require_quantization(device, self.params.base_quantization)
 
     def _read_rows(self) -> None:
         source, params = self.inputs.model, self.params
@@ -106,7 +120,6 @@ class _Run:
 
         params, context = self.params, self.context
         context.phase(TaskPhase.LOADING)
-        self.dtype = loading.pick_dtype(context.device, params.mixed_precision)
         # Under fp16 a gradient scaler needs weights that learn to be in 32 bit.
         scaled = params.method == "full" and str(self.dtype) == "torch.float16"
         model, self.tokenizer = loading.load_base(
