@@ -112,6 +112,8 @@ class Pages:
             base_url=url, locale=locale, viewport={"width": 1440, "height": 900}, **options
         )
         context.set_default_timeout(TIMEOUT)
+        # A language that was chosen here holds before the account's.
+        context.add_init_script(f"localStorage['parsyn.language'] ??= {locale[:2]!r}")
         self.contexts.append(context)
         page = context.new_page()
         self.watches[page] = Watch(page)
@@ -131,7 +133,7 @@ def pages(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Pages]:
     opened = Pages(browser)
     yield opened
     failed = request.node.stash.get(FAILED, False)
-    opened.close(SCREENSHOTS / f"failed-{request.node.name}.png" if failed else None)
+    opened.close(SCREENSHOTS / f"failed-{request.node.originalname}.png" if failed else None)
     for watch in opened.watches.values():
         watch.verify()
 

@@ -1,6 +1,6 @@
 import { X } from "lucide-react"
 import { Dialog as Radix } from "radix-ui"
-import type { ReactNode } from "react"
+import { useLayoutEffect, useRef, type ReactNode } from "react"
 import { useWords } from "~/i18n"
 
 interface Props {
@@ -17,11 +17,21 @@ interface Props {
 
 export function Dialog({ open, onClose, title, description, children, footer, wide, sticky }: Props) {
   const { t } = useWords()
+  const opener = useRef<Element | null>(null)
+  useLayoutEffect(() => {
+    if (open) opener.current = document.activeElement
+  }, [open])
+  // The library goes back to a trigger of its own; here what opens a dialog may be anything.
+  const goBack = (event: Event) => {
+    event.preventDefault()
+    if (opener.current instanceof HTMLElement) opener.current.focus()
+  }
   return (
     <Radix.Root open={open} onOpenChange={(next) => !next && onClose()}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
         <Radix.Content
+          onCloseAutoFocus={goBack}
           onInteractOutside={(event) => sticky && event.preventDefault()}
           {...(!description && { "aria-describedby": undefined })}
           className={`fixed top-[8dvh] left-1/2 z-50 flex max-h-[84dvh] w-[calc(100vw-2rem)] -translate-x-1/2 flex-col rounded-xl border border-line bg-raised shadow-pop ${wide ? "max-w-3xl" : "max-w-lg"}`}

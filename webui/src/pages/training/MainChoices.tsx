@@ -94,7 +94,7 @@ function Missing({ to, text, action }: { to: string; text: string; action: strin
   return (
     <>
       {text}{" "}
-      <Link to={to} className="text-accent hover:underline">
+      <Link to={to} className="text-accent underline">
         {action}
       </Link>
     </>
