@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from parsyn.store.database import Database
 from parsyn.store.metrics import MetricsStore
 from parsyn.store.migrate import migrate
 from tests.postgres_server import PostgresServer, find_binaries
+
+# As the agent's children have it; read when torch is first imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
