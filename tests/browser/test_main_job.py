@@ -47,6 +47,7 @@ def test_from_a_file_to_a_model(
     page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
     upload(page, numbers, "Numbers")
     page.get_by_role("link", name="Numbers", exact=True).click()
+    expect(page.get_by_role("heading", name="Numbers")).to_be_visible()
     expect(page.get_by_text("Ready", exact=True)).to_be_visible()
     assert sum(bool(re.match(r"PUT .*/parts/[123]$", one)) for one in sent) == 3
     look_at_the_dataset(page)

@@ -66,6 +66,7 @@ def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Mac
     expect(row.get_by_role("img", name=re.compile("^Memory: .*[1-9]"))).to_be_visible()
     key_row = page.get_by_role("listitem").filter(has_text="Lab")
     expect(key_row.get_by_text("1 machine enrolled")).to_be_visible()
+    expect(row.get_by_text(re.compile("second|now"))).to_be_visible()
     row.get_by_role("button", name="lab-1").click()
     panel = page.get_by_role("dialog", name="lab-1")
     expect(panel.get_by_text("PyTorch")).to_be_visible()

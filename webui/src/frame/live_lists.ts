@@ -29,6 +29,8 @@ function apply(event: SocketEvent): void {
       return applyExport(data as unknown as ExportOut)
     case "worker.state":
       storeFresh("workers", data as unknown as WorkerOut | Gone)
+      // A machine that is new has used up a place of its key.
+      outdate("master-keys")
       return outdate("workers", "summary")
     case "worker.metrics":
       return applyMetrics(data as unknown as { id: number; metrics: WorkerMetrics })
@@ -51,8 +53,9 @@ function applyExport(fresh: ExportOut): void {
 }
 
 function applyMetrics({ id, metrics }: { id: number; metrics: WorkerMetrics }): void {
+  const seen = { metrics, last_seen_at: new Date().toISOString() }
   client.setQueriesData<{ items: WorkerOut[]; total: number }>({ queryKey: ["workers", "list"] }, (page) =>
-    page && { ...page, items: page.items.map((worker) => (worker.id === id ? { ...worker, metrics } : worker)) },
+    page && { ...page, items: page.items.map((worker) => (worker.id === id ? { ...worker, ...seen } : worker)) },
   )
 }
 
