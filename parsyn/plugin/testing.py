@@ -1,4 +1,4 @@
-"""Contract tests for plugin authors: subclass one, give it a fixture, and pytest runs the rest.
+"""Contract tests for plugin authors: subclass one, give it its fixtures, and pytest runs the rest.
 
 class TestMyStorage(StorageContract):
     @pytest.fixture
@@ -8,6 +8,14 @@ class TestMyStorage(StorageContract):
 
 from __future__ import annotations
 
+from parsyn.plugin.testing_runs import EvaluatorContract, ExporterContract, TrainerContract
 from parsyn.plugin.testing_storage import StorageContract
+from parsyn.plugin.testing_task import RecordingContext
 
-__all__ = ["StorageContract"]
+__all__ = [
+    "EvaluatorContract",
+    "ExporterContract",
+    "RecordingContext",
+    "StorageContract",
+    "TrainerContract",
+]

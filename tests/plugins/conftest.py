@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from parsyn.plugin.task import LocalDataset, LocalModel, TaskOutcome
+from parsyn.plugin.testing_task import RecordingContext
 from parsyn.plugin.trainer import TrainInputs
 from parsyn.wire.states import FileFormat, SchemaKind
 from parsyn_plugins.trainer_sft.trainer import SftTrainer
 from tests import tiny_model
-from tests.plugins.recording import RecordingContext
 
 
 @pytest.fixture(scope="session", autouse=True)

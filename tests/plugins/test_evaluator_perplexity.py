@@ -11,10 +11,10 @@ import pytest
 
 from parsyn.errors import ParsynError
 from parsyn.plugin.task import LocalDataset, LocalModel, TaskCancelled, TaskFailure
+from parsyn.plugin.testing_task import RecordingContext
 from parsyn.wire.states import FailureReason, FileFormat, SchemaKind, TaskPhase
 from parsyn_plugins.evaluator_perplexity.evaluator import PerplexityEvaluator
 from parsyn_plugins.evaluator_perplexity.measure import mean_loss
-from tests.plugins.recording import RecordingContext
 
 evaluator = PerplexityEvaluator()
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from parsyn.plugin.task import LocalModel, TaskCancelled, TaskFailure
+from parsyn.plugin.testing_task import RecordingContext
 from parsyn.wire.states import FailureReason, TaskPhase
 from parsyn_plugins.exporter_gguf import architectures, converter, parity
 from parsyn_plugins.exporter_gguf.exporter import GgufExporter
 from tests.plugins.conftest import Run
-from tests.plugins.recording import RecordingContext
 
 exporter = GgufExporter()
 pytest.importorskip("llama_cpp")

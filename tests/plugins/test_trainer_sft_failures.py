@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 
 from parsyn.plugin import loading
 from parsyn.plugin.task import LocalDataset, LocalModel, TaskCancelled, TaskFailure
+from parsyn.plugin.testing_task import RecordingContext
 from parsyn.wire.states import FailureReason, FileFormat, SchemaKind
 from parsyn_plugins.trainer_sft import checkpoints
 from parsyn_plugins.trainer_sft.failures import Size, plain_failures
 from parsyn_plugins.trainer_sft.memory import fit_cpu
 from parsyn_plugins.trainer_sft.trainer import SftTrainer
 from tests.plugins.conftest import Run, write_chats
-from tests.plugins.recording import RecordingContext
 
 FAST: dict[str, Any] = {
     "batch_size": 8,

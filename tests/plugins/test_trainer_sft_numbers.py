@@ -13,13 +13,13 @@ from transformers import AutoModelForCausalLM
 from parsyn.plugin.batches import Collator
 from parsyn.plugin.scoring import has_plain_head, row_losses
 from parsyn.plugin.task import LocalDataset, LocalModel
+from parsyn.plugin.testing_task import RecordingContext
 from parsyn.plugin.tokens import TokenRows, tokenise_dataset
 from parsyn_plugins.trainer_sft import fused_loss
 from parsyn_plugins.trainer_sft.fast_lora import speed_up
 from parsyn_plugins.trainer_sft.loop import language_loss
 from parsyn_plugins.trainer_sft.master_weights import MasterWeights
 from parsyn_plugins.trainer_sft.packing import PackingCollator, keeps_rows_apart
-from tests.plugins.recording import RecordingContext
 
 
 def _load(tiny: LocalModel) -> Any:

@@ -152,8 +152,8 @@ def test_the_best_step_is_the_result(run: Run, tiny: LocalModel, tmp_path: Path)
 
 def _loss_of(adapter: Path | None, tiny: LocalModel, dataset: LocalDataset) -> float:
     from parsyn.plugin.batches import Collator
+    from parsyn.plugin.testing_task import RecordingContext
     from parsyn.plugin.tokens import tokenise_dataset
-    from tests.plugins.recording import RecordingContext
 
     assert adapter is not None
     tuned = LocalModel(tiny.path, adapter=adapter)

@@ -1,4 +1,4 @@
-"""A task context that writes down what it is told; its folder is real."""
+"""A task context for tests: it writes down what it is told; its folder is real."""
 
 from __future__ import annotations
 
