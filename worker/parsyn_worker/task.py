@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
 import traceback
 
+from parsyn.errors import ParsynError
 from parsyn.plugin.manager import Plugins
 from parsyn.plugin.task import TaskCancelled, TaskOutcome
 from parsyn.plugin.trainer import TrainInputs
@@ -23,6 +25,8 @@ from parsyn_worker.failures import classify
 
 
 def main() -> int:
+    # It warns of a kernel package that only 4-bit inference on a CPU would want.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     channel = Channel()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -42,10 +46,10 @@ def outcome(order: TaskOrder, context: ChildContext, stop: threading.Event) -> T
         if stop.is_set():
             # Whatever breaks after the request to stop is the stopping.
             return CancelledEvent()
-        failure = classify(error)
-        if failure.line is None or failure.reason == "internal":
+        if not isinstance(error, ParsynError):
+            # What a plugin says in a sentence needs no traceback; anything else is a fault.
             traceback.print_exc(file=sys.stderr)
-        return FailedEvent(failure=failure)
+        return FailedEvent(failure=classify(error))
     return DoneEvent(folder=done.folder, facts=done.facts)
 
 
