@@ -16,12 +16,14 @@ export class Formatter {
   private readonly relativeTime: Intl.RelativeTimeFormat
   private readonly wholeTime: Intl.DateTimeFormat
   private readonly clockTime: Intl.DateTimeFormat
+  private readonly dayTime: Intl.DateTimeFormat
   private readonly numbers = new Map<string, Intl.NumberFormat>()
 
   constructor(readonly language: Language) {
     this.relativeTime = new Intl.RelativeTimeFormat(language, { numeric: "auto" })
     this.wholeTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" })
     this.clockTime = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })
+    this.dayTime = new Intl.DateTimeFormat(language, { dateStyle: "medium" })
   }
 
   number(value: number | null | undefined, digits = 0): string {
@@ -92,6 +94,13 @@ export class Formatter {
   clock(time: string | null | undefined): string {
     if (!time) return "–"
     return this.clockTime.format(new Date(time))
+  }
+
+  /** When something was: the clock alone today, after its date on any other day. */
+  moment(time: string | null | undefined, now = new Date()): string {
+    if (!time) return "–"
+    const isToday = new Date(time).toDateString() === now.toDateString()
+    return isToday ? this.clock(time) : `${this.dayTime.format(new Date(time))}, ${this.clock(time)}`
   }
 
   list(words: string[]): string {

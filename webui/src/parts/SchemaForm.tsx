@@ -106,7 +106,7 @@ interface ControlProps {
 function Control({ control, field, draft, set, fallback }: ControlProps) {
   const { t } = useWords()
   const words = useFieldWords()
-  const placeholder = defaultText(field, fallback, t("form.none"))
+  const placeholder = t("form.default_was", { value: defaultText(field, fallback, t("form.none")) })
   if (field.kind === "switch") {
     const isOn = draft === "" ? fallback === true : draft === "true"
     return (

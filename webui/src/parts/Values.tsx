@@ -31,6 +31,17 @@ export function Ago({ time }: { time: string | null | undefined }) {
   )
 }
 
+/** Clock time, after the date where that is not today; how long ago on hover. */
+export function Moment({ time }: { time: string }) {
+  const { format } = useWords()
+  useSyncExternalStore(watchClock, () => now)
+  return (
+    <time dateTime={time} title={format.relative(time)} className="num whitespace-nowrap">
+      {format.moment(time)}
+    </time>
+  )
+}
+
 /** A moment still to come, e.g. when a key expires. */
 export function Until({ time, never }: { time: string | null | undefined; never: string }) {
   const { format } = useWords()

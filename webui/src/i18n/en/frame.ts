@@ -51,7 +51,7 @@ export const frame = {
   "overview.step_data_text": "Conversations, instructions or plain text, as JSONL, CSV or Parquet.",
   "overview.step_model": "Bring a model",
   "overview.step_model_text": "Any causal language model, by its id on the Hugging Face Hub or from a folder.",
-  "overview.step_worker": "Add a machine",
+  "overview.step_worker": "Add a worker",
   "overview.step_worker_text": "A machine with a GPU dials out to this hub; a processor alone works too, slowly.",
   "overview.step_done": "Done",
   "overview.step_open": "To do",

@@ -30,7 +30,7 @@ export const models = {
   "models.slug": "Name in the API",
   "models.source": "Source",
   "models.job": "Trained by",
-  "models.job_of": "job {id}",
+  "models.job_of": "training {id}",
   "models.architecture": "Architecture",
   "models.formats": "Formats",
   "models.license": "Licence",

@@ -56,7 +56,7 @@ export const parts = {
   "phase.saving": "Saving a checkpoint",
   "phase.merging": "Merging the adapter",
   "phase.converting": "Converting",
-  "phase.quantizing": "Quantising",
+  "phase.quantizing": "Quantizing",
   "phase.verifying": "Checking the result",
   "phase.uploading": "Uploading",
 

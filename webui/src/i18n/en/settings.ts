@@ -43,8 +43,8 @@ export const settings = {
   "scope.write_text": "create, start, change, delete",
   "scope.inference": "Inference",
   "scope.inference_text": "chat and completions",
-  "scope.workers": "Machines",
-  "scope.workers_text": "add and remove machines",
+  "scope.workers": "Workers",
+  "scope.workers_text": "add and remove workers",
   "scope.admin": "Administration",
   "scope.admin_text": "users and settings of the hub",
 } as const satisfies Catalogue

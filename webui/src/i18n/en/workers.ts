@@ -2,10 +2,10 @@ import type { Catalogue } from "../message"
 
 export const workers = {
   "workers.about": "Machines that train, evaluate, export and answer. They dial out to this hub.",
-  "workers.add": "Add a machine",
-  "workers.empty": "No machines yet",
-  "workers.empty_text": "Training and chat run on your own machines. Add one with two commands; a GPU is best, a processor works too.",
-  "workers.total": "Machines",
+  "workers.add": "Add a worker",
+  "workers.empty": "No workers yet",
+  "workers.empty_text": "Training and chat run on your own machines. Add one in three steps; a GPU is best, a processor works too.",
+  "workers.total": "Workers",
   "workers.online": "Online",
   "workers.average_gpu": "Average GPU use",
   "workers.type": "Used for",
@@ -42,7 +42,7 @@ export const workers = {
 
   "workers.key_text": "First a key, with which as many machines as you like can enrol.",
   "workers.key_name": "Name of the key",
-  "workers.key_default_name": "Machines",
+  "workers.key_default_name": "Workers",
   "workers.prefix": "Names begin with",
   "workers.prefix_hint": "{prefix}-1, {prefix}-2 and so on",
   "workers.most": "At most",
@@ -53,11 +53,11 @@ export const workers = {
   "workers.step_key": "Paste this key when it asks",
   "workers.key_once": "The key is shown only now.",
   "workers.step_start": "Start the agent",
-  "workers.waiting": "Waiting for the machine",
+  "workers.waiting": "Waiting for the worker",
   "workers.arrived": "Here: {names}",
   "workers.keys": "Enrolment keys",
-  "workers.enrolled": { one: "{count} machine enrolled", other: "{count} machines enrolled" },
-  "workers.enrolled_of": { one: "{count} of {most} machines enrolled", other: "{count} of {most} machines enrolled" },
+  "workers.enrolled": { one: "{count} worker enrolled", other: "{count} workers enrolled" },
+  "workers.enrolled_of": { one: "{count} of {most} workers enrolled", other: "{count} of {most} workers enrolled" },
   "workers.revoke": "Revoke",
   "workers.revoke_one": "Revoke “{name}”?",
   "workers.revoke_text": {

@@ -54,7 +54,7 @@ export const FRENCH_HELP: Record<string, string> = {
   "completions: the assistant's answers; last_turn: only the last one; all: every token.":
     "completions\u00a0: les réponses de l'assistant\u00a0; last_turn\u00a0: la dernière seulement\u00a0; all\u00a0: chaque jeton.",
   "A part of the rows (0.05) or a number of rows. Auto is 0.05 from 100 rows on, when no validation dataset is given.":
-    "Une part des lignes (0.05) ou un nombre. Auto\u00a0: 0.05 à partir de 100 lignes, sans données de validation.",
+    "Une part des lignes (0,05) ou un nombre. Auto\u00a0: 0,05 à partir de 100 lignes, sans données de validation.",
   "Faster, and changes nothing else: rows never see one another. Auto packs on a GPU where that is proven on the model itself, and else sorts rows of like length into batches.":
     "Plus rapide, sans rien changer d'autre\u00a0: les lignes ne se voient jamais. Auto regroupe sur GPU là où c'est prouvé, sinon réunit les lignes de longueur voisine.",
   "The same seed gives the same run.": "La même graine donne le même entraînement.",
@@ -124,4 +124,31 @@ export const FRENCH_UNITS: Record<string, string> = {
   evaluations: "évaluations",
 }
 
-export const FRENCH_CHOICES: Record<string, string> = { true: "oui", false: "non", no: "aucune" }
+/** Measures, as titles and as the names of their results. */
+export const FRENCH_MEASURES: Record<string, string> = {
+  Perplexity: "Perplexité",
+  perplexity: "perplexité",
+  loss: "perte",
+}
+
+export const FRENCH_CHOICES: Record<string, string> = {
+  true: "oui",
+  false: "non",
+  no: "aucune",
+  auto: "automatique",
+  lora: "Adaptateur",
+  qlora: "Adaptateur, base en 4 bits",
+  full: "Tous les poids",
+  completions: "Réponses de l'assistant",
+  last_turn: "Dernière réponse seulement",
+  all: "Chaque jeton",
+  cosine: "Cosinus",
+  linear: "Linéaire",
+  constant: "Constant",
+  constant_with_warmup: "Constant après une montée",
+  cosine_with_restarts: "Cosinus avec reprises",
+  polynomial: "Polynomial",
+  inverse_sqrt: "Inverse de la racine",
+  "4bit": "4 bits",
+  "8bit": "8 bits",
+}

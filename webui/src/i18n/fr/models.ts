@@ -32,7 +32,7 @@ export const models: Translation<typeof english> = {
   "models.slug": "Nom dans l'API",
   "models.source": "Source",
   "models.job": "Entraîné par",
-  "models.job_of": "travail {id}",
+  "models.job_of": "l'entraînement {id}",
   "models.architecture": "Architecture",
   "models.formats": "Formats",
   "models.license": "Licence",

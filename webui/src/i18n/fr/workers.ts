@@ -6,7 +6,7 @@ export const workers: Translation<typeof english> = {
   "workers.add": "Ajouter une machine",
   "workers.empty": "Pas encore de machine",
   "workers.empty_text":
-    "Entraînements et conversations tournent sur vos propres machines. Deux commandes suffisent pour en ajouter une\u00a0; avec GPU de préférence, un processeur convient aussi.",
+    "Entraînements et conversations tournent sur vos propres machines. Trois étapes suffisent pour en ajouter une\u00a0; avec GPU de préférence, un processeur convient aussi.",
   "workers.total": "Machines",
   "workers.online": "En ligne",
   "workers.average_gpu": "Utilisation GPU moyenne",

@@ -4,6 +4,7 @@ import { ApiProblem, post } from "~/api/http"
 import { useList, useOne, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, DatasetOut, EvaluationOut, EvaluatorOut, ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
+import { useFieldWords } from "~/i18n/fields"
 import { Button } from "~/parts/Button"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Field, Select } from "~/parts/Field"
@@ -43,6 +44,7 @@ export function Evaluations({ model }: { model: ModelOut }) {
 
 function NewEvaluation({ model }: { model: ModelOut }) {
   const { t } = useWords()
+  const { measure } = useFieldWords()
   const refresh = useRefresh()
   const datasets = (useList<DatasetOut>("/datasets").data?.items ?? []).filter(isTrainable)
   const evaluators = useList<EvaluatorOut>("/evaluators").data?.items ?? []
@@ -83,7 +85,7 @@ function NewEvaluation({ model }: { model: ModelOut }) {
               <Select {...control} value={evaluator?.name} onChange={(event) => setName(event.target.value)}>
                 {evaluators.map(({ name, title }) => (
                   <option key={name} value={name}>
-                    {title}
+                    {measure(title)}
                   </option>
                 ))}
               </Select>
@@ -102,6 +104,7 @@ function NewEvaluation({ model }: { model: ModelOut }) {
 
 function Result({ known }: { known: EvaluationOut }) {
   const { t, format } = useWords()
+  const { measure } = useFieldWords()
   const phase = usePhase()
   const refresh = useRefresh()
   const shown = useRunning(`/evaluations/${known.id}`, known, () => refresh("evaluations"))
@@ -110,7 +113,7 @@ function Result({ known }: { known: EvaluationOut }) {
   return (
     <article className="card p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h3 className="font-medium">{t("evaluations.on", { evaluator: shown.evaluator, dataset: dataset?.name ?? `#${known.dataset_id}` })}</h3>
+        <h3 className="font-medium">{t("evaluations.on", { evaluator: measure(shown.evaluator), dataset: dataset?.name ?? `#${known.dataset_id}` })}</h3>
         <StateBadge state={shown.status} />
         <span className="ml-auto text-sm text-muted">
           <Ago time={shown.finished_at ?? shown.created_at} />
@@ -135,7 +138,7 @@ function Result({ known }: { known: EvaluationOut }) {
         <dl className="mt-2 flex flex-wrap gap-x-8 gap-y-2">
           {Object.entries(shown.metrics).map(([name, metric]) => (
             <div key={name}>
-              <dt className="text-sm text-muted">{name}</dt>
+              <dt className="text-sm text-muted">{measure(name)}</dt>
               <dd className="num text-lg font-semibold">
                 {format.metric(metric.value)}
                 {metric.stderr !== null && <span className="ml-1 text-sm font-normal text-muted">± {format.metric(metric.stderr)}</span>}

@@ -7,7 +7,7 @@ import { MessageList, MessageView, type ShownMessage } from "~/parts/MessageView
 import { Loaded } from "~/parts/Page"
 import { StateBadge } from "~/parts/StateBadge"
 import { Tabs } from "~/parts/Tabs"
-import { Ago } from "~/parts/Values"
+import { Moment } from "~/parts/Values"
 import { Checkpoints } from "./Checkpoints"
 import { Configuration } from "./Configuration"
 import type { JobStream } from "./job_stream"
@@ -109,8 +109,8 @@ function Timeline({ id }: { id: number }) {
               </span>
               <span className="min-w-0 flex-1 max-sm:basis-full">{event.cause}</span>
               <span className="num text-muted">{t("training.attempt", { attempt: event.attempt })}</span>
-              <span className="w-32 text-right text-muted max-sm:w-auto">
-                <Ago time={event.at} />
+              <span className="min-w-20 text-right text-muted max-sm:min-w-0">
+                <Moment time={event.at} />
               </span>
             </li>
           ))}

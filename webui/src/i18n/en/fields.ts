@@ -1,0 +1,22 @@
+/** Words for choices that are only a name in the schema; one that is not here is shown as it is. */
+export const ENGLISH_CHOICES: Record<string, string> = {
+  true: "yes",
+  false: "no",
+  no: "none",
+  auto: "automatic",
+  lora: "Adapter",
+  qlora: "Adapter, base in 4 bit",
+  full: "Every weight",
+  completions: "The assistant's answers",
+  last_turn: "Only the last answer",
+  all: "Every token",
+  cosine: "Cosine",
+  linear: "Linear",
+  constant: "Constant",
+  constant_with_warmup: "Constant after a warm-up",
+  cosine_with_restarts: "Cosine with restarts",
+  polynomial: "Polynomial",
+  inverse_sqrt: "Inverse square root",
+  "4bit": "4 bit",
+  "8bit": "8 bit",
+}
