@@ -39,6 +39,12 @@ export class Formatter {
     return this.numberFormat({ maximumSignificantDigits: size >= 1e4 ? 6 : 4 }).format(value)
   }
 
+  /** Every digit, as one would type it: 0.05, and 1e-5 where zeros would hide it. */
+  typed(value: number): string {
+    const isTiny = value !== 0 && Math.abs(value) < 1e-3
+    return this.decimalMark(isTiny ? value.toExponential() : String(value))
+  }
+
   compact(value: number | null | undefined): string {
     if (!isFinite(value)) return "–"
     return this.numberFormat({ notation: "compact", maximumSignificantDigits: 3 }).format(value)

@@ -78,6 +78,7 @@ function Groups({ fields, ...rest }: Props) {
 function OneField({ field, drafts, onChange, reading, serverError, effective }: Omit<Props, "fields"> & { field: FormField }) {
   const { t } = useWords()
   const words = useFieldWords()
+  const defaultText = useDefaultText()
   const draft = drafts[field.name] ?? ""
   const complaint = reading.complaints[field.name]
   const error = complaint ? t(complaint.key, complaint.params) : serverError?.(field.name)
@@ -85,7 +86,7 @@ function OneField({ field, drafts, onChange, reading, serverError, effective }: 
   const shownDefault = effective?.[field.name] ?? field.fallback
   const mark = isChanged(field, draft) && (
     <button type="button" onClick={() => set("")} className="text-xs text-accent hover:underline" title={t("form.back_to_default")}>
-      {t("form.default_was", { value: defaultText(field, shownDefault, t("form.none")) })}
+      {t("form.default_was", { value: defaultText(field, shownDefault) })}
     </button>
   )
   return (
@@ -106,7 +107,8 @@ interface ControlProps {
 function Control({ control, field, draft, set, fallback }: ControlProps) {
   const { t } = useWords()
   const words = useFieldWords()
-  const placeholder = t("form.default_was", { value: defaultText(field, fallback, t("form.none")) })
+  const defaultText = useDefaultText()
+  const placeholder = t("form.default_was", { value: defaultText(field, fallback) })
   if (field.kind === "switch") {
     const isOn = draft === "" ? fallback === true : draft === "true"
     return (
@@ -149,7 +151,12 @@ function Control({ control, field, draft, set, fallback }: ControlProps) {
   )
 }
 
-function defaultText(field: FormField, value: unknown, none: string): string {
-  if (typeof value === "number" && value !== 0 && Math.abs(value) < 1e-3) return value.toExponential()
-  return draftOf(field, value) || none
+function useDefaultText(): (field: FormField, value: unknown) => string {
+  const { t, format } = useWords()
+  const words = useFieldWords()
+  return (field, value) => {
+    if (typeof value === "number") return format.typed(value)
+    if (field.kind === "choice" && value !== null && value !== undefined) return words.choice(field, value)
+    return draftOf(field, value) || t("form.none")
+  }
 }

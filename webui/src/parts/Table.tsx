@@ -23,6 +23,8 @@ import { Input } from "./Field"
 declare module "@tanstack/react-table" {
   interface ColumnMeta<TData extends RowData, TValue> {
     align?: "right"
+    /** Only as wide as what it holds. */
+    narrow?: boolean
     /** Left out below this width. */
     from?: "sm" | "md" | "lg" | "xl"
     /** Name in the column menu and for screen readers, where the header is not a text. */
@@ -270,12 +272,12 @@ function selectColumn<T>(rowLabel: string, allLabel: string): ColumnDef<T> {
     cell: ({ row }) => (
       <input type="checkbox" aria-label={rowLabel} checked={row.getIsSelected()} onChange={row.getToggleSelectedHandler()} />
     ),
-    meta: { from: "sm" },
+    meta: { from: "sm", narrow: true },
   }
 }
 
 function cellClass<T>({ meta }: ColumnDef<T>): string {
-  return `${meta?.align === "right" ? "num text-right" : ""} ${meta?.from ? FROM[meta.from] : ""}`
+  return `${meta?.align === "right" ? "num text-right" : ""} ${meta?.narrow ? "w-px !pr-1" : ""} ${meta?.from ? FROM[meta.from] : ""}`
 }
 
 function isControl(target: EventTarget): boolean {

@@ -13,12 +13,7 @@ export function TokenView({ tokens }: { tokens: TokenSpan[] }) {
   const trained = tokens.filter((token) => token.trained).length
   return (
     <div>
-      <p className="mb-2 flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-muted">
-        <span className="num">{t("tokens.summary", { count: tokens.length, trained })}</span>
-        <Sample className="bg-accent-soft text-ink">{t("tokens.trained")}</Sample>
-        <Sample className="text-muted">{t("tokens.masked")}</Sample>
-        <Sample className="border border-line-strong text-muted">{t("tokens.special")}</Sample>
-      </p>
+      <p className="num mb-2 text-xs text-muted">{t("tokens.summary", { count: tokens.length, trained })}</p>
       <div className="font-mono text-[13px] leading-6 break-words whitespace-pre-wrap">
         {tokens.map((token, index) => (
           <span
@@ -31,6 +26,18 @@ export function TokenView({ tokens }: { tokens: TokenSpan[] }) {
         ))}
       </div>
     </div>
+  )
+}
+
+/** What the colours of a TokenView mean: once, above all of them. */
+export function TokenLegend() {
+  const { t } = useWords()
+  return (
+    <p className="mb-3 flex flex-wrap items-center gap-x-4 gap-y-1 text-sm">
+      <Sample className="bg-accent-soft text-ink">{t("tokens.trained")}</Sample>
+      <Sample className="text-muted">{t("tokens.masked")}</Sample>
+      <Sample className="border border-line-strong text-muted">{t("tokens.special")}</Sample>
+    </p>
   )
 }
 

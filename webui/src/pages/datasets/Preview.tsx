@@ -11,7 +11,7 @@ import { ErrorNote } from "~/parts/ErrorNote"
 import { Segmented, Select } from "~/parts/Field"
 import { MessageList, type ShownMessage } from "~/parts/MessageView"
 import { Skeletons } from "~/parts/Page"
-import { TokenView } from "~/parts/TokenView"
+import { TokenLegend, TokenView } from "~/parts/TokenView"
 
 type View = "messages" | "rendered" | "raw"
 const PAGE = 10
@@ -79,6 +79,7 @@ export function Preview({ dataset }: { dataset: DatasetOut }) {
       {view === "rendered" && preview.data?.template === "default" && <p className="mb-3 text-sm text-muted">{t("preview.default_template")}</p>}
       <ErrorNote error={preview.error} />
       {preview.isLoading && <Skeletons rows={4} height={110} />}
+      {view === "rendered" && shown.some(({ tokens }) => tokens) && <TokenLegend />}
       <div className="space-y-3">
         {shown.map((row) => (
           <article key={row.row} className="card min-w-0 px-4 py-3">

@@ -30,6 +30,7 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
   const ready = models.filter(({ state, id }) => state === "ready" || String(id) === choices.modelId)
   const dataset = datasets.find(({ id }) => String(id) === choices.datasetId)
   const model = models.find(({ id }) => String(id) === choices.modelId)
+  const suggested = suggestName(dataset, model)
   return (
     <section className="card grid gap-4 p-4 sm:grid-cols-2">
       <Field label={t("training.dataset")} error={problem("dataset_id")} hint={fitting.length === 0 && <Missing to="/datasets?add=1" text={t("training.no_dataset")} action={t("datasets.add")} />}>
@@ -57,7 +58,7 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
         )}
       </Field>
       <Field label={t("common.name")} error={problem("name")}>
-        {(control) => <Input {...control} maxLength={200} placeholder={suggestName(dataset, model)} value={choices.name} onChange={set("name")} />}
+        {(control) => <Input {...control} maxLength={200} placeholder={suggested && t("form.default_was", { value: suggested })} value={choices.name} onChange={set("name")} />}
       </Field>
       <Field label={t("training.validation")} error={problem("validation_dataset_id")}>
         {(control) => (

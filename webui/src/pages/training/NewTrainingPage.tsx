@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query"
-import { useMemo, useState, type FormEvent } from "react"
+import { useEffect, useMemo, useRef, useState, type FormEvent } from "react"
 import { useNavigate, useSearchParams } from "react-router"
 import { ApiProblem, post } from "~/api/http"
 import { storeFresh, useList, useOne } from "~/api/queries"
@@ -58,9 +58,14 @@ function Form({ trainers, original }: { trainers: TrainerOut[]; original: Traini
     if (Object.keys(reading.complaints).length === 0) create.mutate(true)
   }
   const error = create.error instanceof ApiProblem ? create.error : null
-  const isPlaced = (loc: string) => loc.startsWith("config.") || OWN_FIELDS.has(loc)
+  const isPlaced = (loc: string) => loc.startsWith("config.") || (loc === "trainer" ? trainers.length > 1 : OWN_FIELDS.has(loc))
+  const isAtFields = isAllPlaced(error, isPlaced, (msg) => fields.some(({ name }) => msg.startsWith(`${name} `)))
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (error) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
+  }, [error])
   return (
-    <form onSubmit={submit} className="grid gap-6 lg:grid-cols-[minmax(0,1fr)_300px]" noValidate={false}>
+    <form ref={form} onSubmit={submit} className="grid gap-6 lg:grid-cols-[minmax(0,1fr)_300px]" noValidate={false}>
       <div className="min-w-0 space-y-6">
         <MainChoices
           choices={choices}
@@ -83,11 +88,13 @@ function Form({ trainers, original }: { trainers: TrainerOut[]; original: Traini
       </div>
       <aside className="min-w-0 space-y-4 lg:sticky lg:top-18 lg:self-start">
         <PlanPanel dataset={dataset} model={model} config={reading.config} fields={fields} />
-        <ErrorNote error={create.error} except={isPlaced} />
-        <div className="flex flex-col gap-2">
-          <Button look="main" type="submit" busy={create.isPending}>
-            {t("training.start")}
-          </Button>
+        <div className="flex flex-col gap-2 max-sm:pb-12">
+          <div className="flex flex-col gap-2 max-sm:fixed max-sm:inset-x-0 max-sm:bottom-14 max-sm:z-20 max-sm:border-t max-sm:border-line max-sm:bg-surface max-sm:px-4 max-sm:py-2">
+            {!isAtFields && <ErrorNote error={create.error} except={isPlaced} />}
+            <Button look="main" type="submit" busy={create.isPending}>
+              {t("training.start")}
+            </Button>
+          </div>
           <Button onClick={() => create.mutate(false)} busy={create.isPending} disabled={!choices.datasetId || !choices.modelId}>
             {t("training.save_only")}
           </Button>
@@ -116,6 +123,12 @@ function jobOf(choices: Choices, config: Record<string, unknown>, suggested: str
     trainer: choices.trainer,
     config,
   }
+}
+
+/** True where every message of a refusal is shown at the field that it means. */
+function isAllPlaced(error: ApiProblem | null, isPlaced: (loc: string) => boolean, namesField: (msg: string) => boolean): boolean {
+  if (!error || error.errors.length === 0) return false
+  return error.errors.every(({ loc, msg }) => isPlaced(loc.join(".")) || (loc.join(".") === "config" && namesField(msg)))
 }
 
 /** What a trainer says of the whole configuration begins with the name of the setting that it means. */
