@@ -3,6 +3,8 @@ import { Dialog as Radix } from "radix-ui"
 import { useLayoutEffect, useRef, type ReactNode } from "react"
 import { useWords } from "~/i18n"
 
+const CONTROLS = ["input", "select", "textarea", "button"].map((name) => `${name}:not(:disabled, [tabindex="-1"])`).join()
+
 interface Props {
   open: boolean
   onClose: () => void
@@ -21,6 +23,15 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
   useLayoutEffect(() => {
     if (open) opener.current = document.activeElement
   }, [open])
+  const body = useRef<HTMLDivElement>(null)
+  const foot = useRef<HTMLDivElement>(null)
+  // The library would begin with the first control of all, which is the cross that closes.
+  const goIn = (event: Event) => {
+    const first = body.current?.querySelector<HTMLElement>(CONTROLS) ?? foot.current?.querySelector<HTMLElement>(CONTROLS)
+    if (!first) return
+    event.preventDefault()
+    first.focus()
+  }
   // The library goes back to a trigger of its own; here what opens a dialog may be anything.
   const goBack = (event: Event) => {
     event.preventDefault()
@@ -31,6 +42,7 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-[#0008]" />
         <Radix.Content
+          onOpenAutoFocus={goIn}
           onCloseAutoFocus={goBack}
           onInteractOutside={(event) => sticky && event.preventDefault()}
           {...(!description && { "aria-describedby": undefined })}
@@ -46,8 +58,8 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
             </Radix.Close>
           </div>
           {description && <Radix.Description className="px-5 pt-1 text-sm text-muted">{description}</Radix.Description>}
-          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
-          {footer && <div className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
+          <div ref={body} className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          {footer && <div ref={foot} className="flex flex-wrap justify-end gap-2 border-t border-line px-5 py-3">{footer}</div>}
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

@@ -22,13 +22,9 @@ export function EditableName({ name, onRename }: { name: string; onRename: (name
   }
   if (draft === null) {
     return (
-      <span className="group/name relative flex min-w-0 items-center gap-1">
+      <span className="flex min-w-0 items-center gap-0.5">
         <h1 className="min-w-0 text-xl font-semibold break-words">{name}</h1>
-        <IconButton
-          label={t("common.rename")}
-          onClick={() => setDraft(name)}
-          className="!size-7 pointer-fine:absolute pointer-fine:left-full pointer-fine:z-10 pointer-fine:ml-0.5 pointer-fine:bg-surface opacity-0 group-hover/name:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
-        >
+        <IconButton label={t("common.rename")} onClick={() => setDraft(name)} className="!size-7">
           <Pencil size={15} aria-hidden />
         </IconButton>
       </span>

@@ -30,6 +30,7 @@ export function LineChart(props: Props) {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const formatValue = props.format ?? ((value: number) => format.metric(value))
+  const bestWord = t("checkpoints.best")
   const latestFormat = useRef(formatValue)
   useEffect(() => {
     latestFormat.current = formatValue
@@ -42,7 +43,7 @@ export function LineChart(props: Props) {
     if (!element) return
     const make = () => {
       plot.current?.destroy()
-      const options = chartOptions({ names, axis, log, group, markLowest, bounds, height, width: element.clientWidth || 300 }, (value) =>
+      const options = chartOptions({ names, axis, log, group, markLowest, bestWord, bounds, height, width: element.clientWidth || 300 }, (value) =>
         latestFormat.current(value),
       )
       plot.current = new uPlot(options, [[]], element)
@@ -61,11 +62,11 @@ export function LineChart(props: Props) {
       plot.current?.destroy()
       plot.current = null
     }
-  }, [names, axis, log, group, markLowest, bounds, height])
+  }, [names, axis, log, group, markLowest, bestWord, bounds, height])
 
   useEffect(() => {
     plot.current?.setData(data)
-  }, [data, names, axis, log, group, markLowest, bounds, height])
+  }, [data, names, axis, log, group, markLowest, bestWord, bounds, height])
 
   const isEmpty = series.every(({ points }) => points.length === 0)
   const picture = () => box.current?.querySelector("canvas")?.toBlob((blob) => blob && saveFile(blob, `${title}.png`))
@@ -121,10 +122,14 @@ interface Shape {
   log: boolean
   group: string | undefined
   markLowest: string | undefined
+  bestWord: string
   bounds: readonly [number, number] | undefined
   height: number
   width: number
 }
+
+/** Steps are whole: no tick lies between two of them. */
+const WHOLE_INCREMENTS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat()
 
 function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Options {
   const muted = resolveColour("--c-muted")
@@ -144,7 +149,7 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
     },
     scales: { x: { time: false }, y: { distr: shape.log ? 3 : 1, ...(shape.bounds && { range: [...shape.bounds] }) } },
     axes: [
-      { ...axis, size: 24, space: 60, ...(shape.axis === "time" && { values: (_, ticks) => ticks.map(clockTick) }) },
+      { ...axis, size: 24, space: 60, ...(shape.axis === "time" ? { values: (_, ticks) => ticks.map(clockTick) } : { incrs: WHOLE_INCREMENTS }) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) },
     ],
     series: [
@@ -154,7 +159,7 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
         return { label, stroke, width: 1.6, points: { show: (plot, index) => isSparse(plot, index), size: 5, fill: stroke } }
       }),
     ],
-    plugins: [tooltip(format), ...(shape.markLowest ? [lowestMark(shape.markLowest)] : [])],
+    plugins: [tooltip(format), ...(shape.markLowest ? [lowestMark(shape.markLowest, (value) => `${shape.bestWord} ${format(value)}`)] : [])],
   }
 }
 
@@ -207,21 +212,29 @@ function tooltipRows(plot: uPlot, index: number, format: (value: number) => stri
   return [Number.isInteger(x) ? String(x) : x.toFixed(1), ...rows]
 }
 
-function lowestMark(label: string): uPlot.Plugin {
+/** A ring around the lowest point of a series, and its value beside it. */
+function lowestMark(label: string, words: (value: number) => string): uPlot.Plugin {
   return {
     hooks: {
       draw: (plot) => {
         const at = plot.series.findIndex((series) => series.label === label)
-        const index = at > 0 ? lowest(plot.data[at] as (number | null)[]) : null
+        const index = at > 0 ? lowest(plot.data[at] as (number | null | undefined)[]) : null
         if (index === null) return
         const x = plot.valToPos(plot.data[0][index]!, "x", true)
         const y = plot.valToPos(plot.data[at]![index]!, "y", true)
         plot.ctx.save()
         plot.ctx.strokeStyle = resolveColour("--c-ink")
-        plot.ctx.lineWidth = 1.5 * devicePixelRatio
+        plot.ctx.lineWidth = 2 * devicePixelRatio
         plot.ctx.beginPath()
-        plot.ctx.arc(x, y, 5 * devicePixelRatio, 0, 2 * Math.PI)
+        plot.ctx.arc(x, y, 6 * devicePixelRatio, 0, 2 * Math.PI)
         plot.ctx.stroke()
+        const { left, width, top } = plot.bbox
+        plot.ctx.fillStyle = resolveColour("--c-ink")
+        plot.ctx.font = `600 ${11 * devicePixelRatio}px system-ui`
+        plot.ctx.textAlign = x > left + width / 2 ? "right" : "left"
+        plot.ctx.textBaseline = "alphabetic"
+        const isAtTop = y - top < 24 * devicePixelRatio
+        plot.ctx.fillText(words(plot.data[at]![index]!), x, y + (isAtTop ? 20 : -11) * devicePixelRatio)
         plot.ctx.restore()
       },
     },

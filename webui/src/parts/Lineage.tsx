@@ -1,4 +1,5 @@
 import { Boxes, Database, Play, type LucideIcon } from "lucide-react"
+import { useLayoutEffect, useRef } from "react"
 import { useNavigate } from "react-router"
 
 export interface LineageNode {
@@ -23,8 +24,14 @@ export function Lineage({ nodes, edges, label }: { nodes: LineageNode[]; edges: 
   const places = layOut(nodes, edges)
   const width = Math.max(...[...places.values()].map(({ x }) => x + BOX.width), BOX.width) + 2
   const height = Math.max(...[...places.values()].map(({ y }) => y + BOX.height), BOX.height) + 2
+  const box = useRef<HTMLDivElement>(null)
+  const here = nodes.find((node) => node.here)
+  const hereX = here && places.get(here.id)?.x
+  useLayoutEffect(() => {
+    if (box.current && hereX !== undefined) box.current.scrollLeft = hereX + BOX.width / 2 + 16 - box.current.clientWidth / 2
+  }, [hereX])
   return (
-    <div className="card overflow-x-auto p-4" tabIndex={0} role="group" aria-label={label}>
+    <div ref={box} className="card overflow-x-auto p-4" tabIndex={0} role="group" aria-label={label}>
       <svg width={width} height={height} viewBox={`-1 -1 ${width} ${height}`} className="max-w-none">
         {edges.map((edge) => {
           const from = places.get(edge.from)

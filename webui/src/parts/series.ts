@@ -36,11 +36,11 @@ export function smooth(values: readonly (number | null)[], weight: number): (num
   })
 }
 
-/** Index of the smallest value, or null where there is none. */
-export function lowest(values: readonly (number | null)[]): number | null {
+/** Index of the smallest value, or null where there is none; series put on one axis have holes that are undefined. */
+export function lowest(values: readonly (number | null | undefined)[]): number | null {
   let best: number | null = null
   values.forEach((value, index) => {
-    if (value !== null && (best === null || value < values[best]!)) best = index
+    if (typeof value === "number" && (best === null || value < values[best]!)) best = index
   })
   return best
 }

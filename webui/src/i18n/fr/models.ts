@@ -9,7 +9,8 @@ export const models: Translation<typeof english> = {
   "models.hub_id_hint": "Organisation et nom, comme dans l'adresse de sa page.",
   "models.revision": "Révision",
   "models.revision_hint": "Branche, étiquette ou commit. Le commit est conservé pour pouvoir reproduire les entraînements.",
-  "models.local_hint": "Depuis un dossier de la machine du hub\u00a0: parsyn models import DOSSIER --name NOM",
+  "models.local_hint": "Depuis un dossier de la machine du hub\u00a0:",
+  "models.local_command": "parsyn models import DOSSIER --name NOM",
   "models.fetch": "Récupérer",
   "models.empty": "Pas encore de modèle",
   "models.empty_text":

@@ -6,6 +6,7 @@ import { storeFresh } from "~/api/queries"
 import type { ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Button } from "~/parts/Button"
+import { CopyBox } from "~/parts/Copy"
 import { Dialog } from "~/parts/Dialog"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Field, Input } from "~/parts/Field"
@@ -49,14 +50,17 @@ export function AddModelDialog({ open, onClose }: { open: boolean; onClose: () =
           )}
         </Field>
         <Field label={t("common.name")} error={problem("name")}>
-          {(control) => <Input {...control} maxLength={200} placeholder={suggested} value={name} onChange={(event) => setName(event.target.value)} />}
+          {(control) => <Input {...control} maxLength={200} placeholder={suggested && t("form.default_was", { value: suggested })} value={name} onChange={(event) => setName(event.target.value)} />}
         </Field>
         <Field label={t("models.revision")} hint={t("models.revision_hint")} error={problem("revision")}>
           {(control) => (
-            <Input {...control} spellCheck={false} placeholder="main" value={revision} onChange={(event) => setRevision(event.target.value)} />
+            <Input {...control} spellCheck={false} placeholder={t("form.default_was", { value: "main" })} value={revision} onChange={(event) => setRevision(event.target.value)} />
           )}
         </Field>
-        <p className="text-sm text-muted">{t("models.local_hint")}</p>
+        <div>
+          <p className="mb-1 text-sm text-muted">{t("models.local_hint")}</p>
+          <CopyBox text={t("models.local_command")} />
+        </div>
         <ErrorNote error={add.error} except={(loc) => FIELDS.includes(loc)} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t("common.cancel")}</Button>

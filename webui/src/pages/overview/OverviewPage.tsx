@@ -31,6 +31,8 @@ export default function OverviewPage() {
 
 function Content({ data }: { data: OverviewOut }) {
   const { t } = useWords()
+  const waiting = new Set(data.needs_attention.map(keyOf))
+  const recent = data.recent_jobs.filter((job) => !waiting.has(keyOf(job)))
   const isFirstVisit = data.datasets === 0 || data.models === 0 || data.workers === 0
   return (
     <>
@@ -51,13 +53,20 @@ function Content({ data }: { data: OverviewOut }) {
         </Section>
       )}
       <div className="grid grid-cols-1 gap-x-6 lg:grid-cols-2">
-        <Section title={t("overview.recent_jobs")}>
-          {data.recent_jobs.length > 0 ? <JobList jobs={data.recent_jobs} /> : <Nothing text={t("overview.no_jobs")} />}
-        </Section>
+        {(recent.length > 0 || waiting.size === 0) && (
+          <Section title={t("overview.recent_jobs")}>
+            {recent.length > 0 ? <JobList jobs={recent} /> : <Nothing text={t("overview.no_jobs")} />}
+          </Section>
+        )}
         <RecentModels />
       </div>
     </>
   )
+}
+
+/** Ids are counted for each kind of job on its own. */
+function keyOf({ kind, id }: JobOut): string {
+  return `${kind}-${id}`
 }
 
 function FirstSteps({ data }: { data: OverviewOut }) {
@@ -118,7 +127,7 @@ function JobList({ jobs }: { jobs: JobOut[] }) {
   return (
     <ul className="card divide-y divide-line">
       {jobs.map((job) => (
-        <li key={job.id} className="flex items-center gap-3 px-4 py-2.5">
+        <li key={keyOf(job)} className="flex items-center gap-3 px-4 py-2.5">
           <div className="min-w-0 flex-1">
             <Link to={jobPath(job)} className="block truncate text-sm font-medium hover:underline">
               {job.name}
