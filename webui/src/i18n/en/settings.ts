@@ -7,6 +7,8 @@ export const settings = {
   "account.email": "E-mail",
   "account.password": "Password",
   "account.password_hint": "At least 8 characters.",
+  "account.email_wrong": "This is not an e-mail address.",
+  "account.password_short": "At least 8 characters are needed.",
   "account.logout": "Log out",
   "account.language": "Language",
   "account.theme": "Theme",

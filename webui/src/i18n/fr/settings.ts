@@ -8,6 +8,8 @@ export const settings: Translation<typeof english> = {
   "account.email": "E-mail",
   "account.password": "Mot de passe",
   "account.password_hint": "Au moins 8 caractères.",
+  "account.email_wrong": "Ce n'est pas une adresse e-mail.",
+  "account.password_short": "Il faut au moins 8 caractères.",
   "account.logout": "Se déconnecter",
   "account.language": "Langue",
   "account.theme": "Thème",

@@ -8,6 +8,9 @@ import { Button } from "~/parts/Button"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Field, Input } from "~/parts/Field"
 import { Gate } from "./Gate"
+import { complaintsOf, focusFirst } from "./complaints"
+
+const RULES = { email: "email", password: "needed" } as const
 
 export default function LoginPage() {
   const { t } = useWords()
@@ -20,24 +23,33 @@ export default function LoginPage() {
     mutationFn: () => login(email, password),
     onSuccess: () => navigate(localPath(params.get("next")), { replace: true }),
   })
-  const submit = (event: FormEvent) => {
+  const [isTried, setIsTried] = useState(false)
+  const complaints = complaintsOf({ email, password }, RULES)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    enter.mutate()
+    setIsTried(true)
+    if (Object.keys(complaints).length === 0) enter.mutate()
+    else focusFirst(event, complaints)
+  }
+  const problem = (name: keyof typeof RULES) => {
+    const complaint = isTried && complaints[name]
+    return complaint ? t(complaint) : undefined
   }
   if (system?.needs_setup) return <Gate title={t("setup.title")} text={t("setup.find_link")}>{null}</Gate>
   const isWrong = enter.error instanceof ApiProblem && enter.error.status === 401
   return (
     <Gate title={t("login.title")}>
-      <form onSubmit={submit} className="mt-4 space-y-4">
-        <Field label={t("account.email")}>
+      <form noValidate onSubmit={submit} className="mt-4 space-y-4">
+        <Field label={t("account.email")} error={problem("email")}>
           {(control) => (
-            <Input {...control} type="email" autoComplete="username" required autoFocus value={email} onChange={(event) => setEmail(event.target.value)} />
+            <Input {...control} name="email" type="email" autoComplete="username" required autoFocus value={email} onChange={(event) => setEmail(event.target.value)} />
           )}
         </Field>
-        <Field label={t("account.password")} error={isWrong ? t("login.wrong") : undefined}>
+        <Field label={t("account.password")} error={problem("password") ?? (isWrong ? t("login.wrong") : undefined)}>
           {(control) => (
             <Input
               {...control}
+              name="password"
               type="password"
               autoComplete="current-password"
               required

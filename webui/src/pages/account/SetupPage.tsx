@@ -8,8 +8,10 @@ import { Button, ButtonLink } from "~/parts/Button"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Field, Input } from "~/parts/Field"
 import { Gate } from "./Gate"
+import { complaintsOf, focusFirst, SHORTEST_PASSWORD } from "./complaints"
 
 const FIELDS = ["email", "name", "password"]
+const RULES = { name: "needed", email: "email", password: "new_password" } as const
 
 export default function SetupPage() {
   const { t } = useWords()
@@ -22,11 +24,19 @@ export default function SetupPage() {
     mutationFn: () => setUp({ token, ...form }),
     onSuccess: () => navigate("/", { replace: true }),
   })
-  const submit = (event: FormEvent) => {
+  const [isTried, setIsTried] = useState(false)
+  const complaints = complaintsOf(form, RULES)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    create.mutate()
+    setIsTried(true)
+    if (Object.keys(complaints).length === 0) create.mutate()
+    else focusFirst(event, complaints)
   }
-  const problem = (name: string) => (create.error instanceof ApiProblem ? create.error.at(name) : undefined)
+  const problem = (name: keyof typeof form) => {
+    const complaint = isTried && complaints[name]
+    if (complaint) return t(complaint)
+    return create.error instanceof ApiProblem ? create.error.at(name) : undefined
+  }
   const set = (name: keyof typeof form) => (event: { target: { value: string } }) => setForm({ ...form, [name]: event.target.value })
   if (system && !system.needs_setup) {
     return (
@@ -40,20 +50,21 @@ export default function SetupPage() {
   if (!token) return <Gate title={t("setup.title")} text={t("setup.find_link")}>{null}</Gate>
   return (
     <Gate title={t("setup.title")} text={t("setup.text")}>
-      <form onSubmit={submit} className="mt-4 space-y-4">
+      <form noValidate onSubmit={submit} className="mt-4 space-y-4">
         <Field label={t("account.name")} error={problem("name")}>
-          {(control) => <Input {...control} autoComplete="name" required autoFocus value={form.name} onChange={set("name")} />}
+          {(control) => <Input {...control} name="name" autoComplete="name" required autoFocus value={form.name} onChange={set("name")} />}
         </Field>
         <Field label={t("account.email")} error={problem("email")}>
-          {(control) => <Input {...control} type="email" autoComplete="username" required value={form.email} onChange={set("email")} />}
+          {(control) => <Input {...control} name="email" type="email" autoComplete="username" required value={form.email} onChange={set("email")} />}
         </Field>
         <Field label={t("account.password")} hint={t("account.password_hint")} error={problem("password")}>
           {(control) => (
             <Input
               {...control}
+              name="password"
               type="password"
               autoComplete="new-password"
-              minLength={8}
+              minLength={SHORTEST_PASSWORD}
               required
               value={form.password}
               onChange={set("password")}

@@ -11,6 +11,7 @@ import { Field, Input, Segmented } from "~/parts/Field"
 import { Loaded, Page, Section } from "~/parts/Page"
 import { Ago } from "~/parts/Values"
 import { applyTheme, storedTheme, type Theme } from "~/state/theme"
+import { complaintsOf, focusFirst, SHORTEST_PASSWORD } from "../account/complaints"
 import { SettingsNav } from "./SettingsNav"
 
 export default function AccountPage() {
@@ -101,6 +102,8 @@ function Appearance() {
   )
 }
 
+const PASSWORD_RULES = { current_password: "needed", new_password: "new_password" } as const
+
 function Password() {
   const { t } = useWords()
   const [current, setCurrent] = useState("")
@@ -110,25 +113,34 @@ function Password() {
     onSuccess: () => {
       setCurrent("")
       setFresh("")
+      setIsTried(false)
     },
   })
-  const submit = (event: FormEvent) => {
+  const [isTried, setIsTried] = useState(false)
+  const complaints = complaintsOf({ current_password: current, new_password: fresh }, PASSWORD_RULES)
+  const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    save.mutate()
+    setIsTried(true)
+    if (Object.keys(complaints).length === 0) save.mutate()
+    else focusFirst(event, complaints)
   }
-  const problem = (field: string) => (save.error instanceof ApiProblem ? save.error.at(field) : undefined)
+  const problem = (field: keyof typeof PASSWORD_RULES) => {
+    const complaint = isTried && complaints[field]
+    if (complaint) return t(complaint)
+    return save.error instanceof ApiProblem ? save.error.at(field) : undefined
+  }
   return (
     <Section title={t("account.change_password")}>
-      <form onSubmit={submit} className="card space-y-4 p-4">
+      <form noValidate onSubmit={submit} className="card space-y-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
           <Field label={t("account.current_password")} error={problem("current_password")}>
             {(control) => (
-              <Input {...control} type="password" required autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.target.value)} />
+              <Input {...control} name="current_password" type="password" required autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.target.value)} />
             )}
           </Field>
           <Field label={t("account.new_password")} hint={t("account.password_hint")} error={problem("new_password")}>
             {(control) => (
-              <Input {...control} type="password" required minLength={8} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.target.value)} />
+              <Input {...control} name="new_password" type="password" required minLength={SHORTEST_PASSWORD} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.target.value)} />
             )}
           </Field>
         </div>
