@@ -2,6 +2,7 @@
 
 Only positions that are learnt from are projected to the vocabulary, a few at a time, and their
 gradient is worked out in the same pass: nothing is computed for masked tokens, twice, or kept.
+The same two buffers serve every part: fresh ones of that size cost a page fault for each 4 KiB.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from typing import Any
 import torch
 
 CHUNK = 256
-"""Positions at a time: 256 x 50 000 float32 logits are 50 MB."""
+"""Positions at a time on a CPU: 256 x 50 000 float32 logits are 50 MB."""
+CHUNK_GPU = 1024
+LEAST = 1e-38
+"""Probabilities are at least this in the loss: a token's loss is capped at 87.5, its gradient is
+exact, and a loss that is no number stays none."""
 
 
 class _HeadLoss(torch.autograd.Function):
@@ -21,46 +26,62 @@ class _HeadLoss(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Any, weight: Any, bias: Any, labels: Any, divisor: Any, needs_grad: bool
     ) -> Any:
-        learns = needs_grad and weight.requires_grad
-        grad_hidden = torch.empty_like(hidden)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if learns else None
-        grad_bias = (
-            torch.zeros_like(bias, dtype=torch.float32)
-            if bias is not None and needs_grad and bias.requires_grad
-            else None
-        )
-        loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        for start in range(0, hidden.shape[0], CHUNK):
-            part = hidden[start : start + CHUNK]
-            wanted = labels[start : start + CHUNK, None]
-            logits = torch.nn.functional.linear(part, weight, bias).float()
-            total = torch.logsumexp(logits, -1, keepdim=True)
-            loss += (total - logits.gather(1, wanted)).sum()
-            if not needs_grad:
-                continue
-            # softmax - one-hot, in place of the logits
-            logits.sub_(total).exp_()
-            logits.scatter_add_(1, wanted, torch.full_like(total, -1.0))
-            logits.div_(divisor)
-            slope = logits.to(hidden.dtype)
-            torch.mm(slope, weight, out=grad_hidden[start : start + CHUNK])
-            if grad_weight is not None:
-                grad_weight += slope.t() @ part
-            if grad_bias is not None:
-                grad_bias += logits.sum(0)
-        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        count, chunk = hidden.shape[0], CHUNK_GPU if hidden.is_cuda else CHUNK
+        shape = min(chunk, count), weight.shape[0]
+        logits = hidden.new_empty(shape)
+        odds = hidden.new_empty(shape, dtype=torch.float32)
+        grads = _Gradients(hidden, weight, bias, needs_grad)
+        loss = hidden.new_zeros((), dtype=torch.float32)
+        for start in range(0, count, chunk):
+            part = hidden[start : start + chunk]
+            wanted = labels[start : start + chunk, None]
+            logit, odd = logits[: len(part)], odds[: len(part)]
+            torch.mm(part, weight.t(), out=logit)
+            if bias is not None:
+                logit += bias
+            torch.softmax(logit, -1, dtype=torch.float32, out=odd)
+            right = odd.gather(1, wanted)
+            loss -= right.clamp_min(LEAST).log().sum()
+            if needs_grad:
+                # d loss / d logits = softmax - one-hot
+                odd.scatter_add_(1, wanted, torch.full_like(right, -1.0))
+                grads.add(start, part, logit.copy_(odd), odd)
+        ctx.save_for_backward(grads.hidden, grads.weight, grads.bias)
+        ctx.divisor = divisor
         ctx.dtypes = weight.dtype, None if bias is None else bias.dtype
         return loss / divisor
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
+        hidden, weight, bias = ctx.saved_tensors
+        scale = grad / ctx.divisor
         weight_dtype, bias_dtype = ctx.dtypes
-        if grad_weight is not None:
-            grad_weight = (grad_weight * grad).to(weight_dtype)
-        if grad_bias is not None:
-            grad_bias = (grad_bias * grad).to(bias_dtype)
-        return grad_hidden * grad.to(grad_hidden.dtype), grad_weight, grad_bias, None, None, None
+        if weight is not None:
+            weight = (weight * scale).to(weight_dtype)
+        if bias is not None:
+            bias = (bias * scale).to(bias_dtype)
+        return hidden * scale.to(hidden.dtype), weight, bias, None, None, None
+
+
+class _Gradients:
+    """Before the division; the weight's and the bias's are summed in 32 bit over the parts."""
+
+    def __init__(self, hidden: Any, weight: Any, bias: Any, needed: bool) -> None:
+        self.head = weight
+        self.hidden = torch.empty_like(hidden)
+        self.weight = _zeros(weight) if needed and weight.requires_grad else None
+        self.bias = _zeros(bias) if needed and bias is not None and bias.requires_grad else None
+
+    def add(self, start: int, part: Any, slope: Any, slope_32: Any) -> None:
+        torch.mm(slope, self.head, out=self.hidden[start : start + len(part)])
+        if self.weight is not None:
+            self.weight += slope.t() @ part
+        if self.bias is not None:
+            self.bias += slope_32.sum(0)
+
+
+def _zeros(like: Any) -> Any:
+    return torch.zeros_like(like, dtype=torch.float32)
 
 
 def head_loss(hidden: Any, head: Any, labels: Any, divisor: Any) -> Any:
@@ -74,5 +95,7 @@ def head_loss(hidden: Any, head: Any, labels: Any, divisor: Any) -> Any:
     states = hidden[:, :-1][learnt]
     if states.dtype != head.weight.dtype:
         states = states.to(head.weight.dtype)
-    needs_grad = torch.is_grad_enabled()
-    return _HeadLoss.apply(states, head.weight, head.bias, wanted[learnt], divisor, needs_grad)
+    with torch.autocast(states.device.type, enabled=False):
+        return _HeadLoss.apply(
+            states, head.weight, head.bias, wanted[learnt], divisor, torch.is_grad_enabled()
+        )
