@@ -86,7 +86,7 @@ def test_the_palette_finds_things_by_keyboard(
     [
         ("/datasets", "Add a dataset"),
         ("/models", "Add a model"),
-        ("/workers", "Add a machine"),
+        ("/workers", "Add a worker"),
         ("/settings/api-keys", "New API key"),
     ],
 )

@@ -43,8 +43,8 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Machine) -> None:
     page.goto("/workers")
-    page.get_by_role("button", name="Add a machine").first.click()
-    dialog = page.get_by_role("dialog", name="Add a machine")
+    page.get_by_role("button", name="Add a worker").first.click()
+    dialog = page.get_by_role("dialog", name="Add a worker")
     dialog.get_by_label("Name of the key").fill("Lab")
     dialog.get_by_label("Names begin with").fill("lab")
     dialog.get_by_role("button", name="Make the key").click()
@@ -53,7 +53,7 @@ def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Mac
     init, key, start = commands.all_inner_texts()
     assert key.startswith("enroll_")
     assert start == "parsyn start"
-    expect(dialog.get_by_text("Waiting for the machine")).to_be_visible()
+    expect(dialog.get_by_text("Waiting for the worker")).to_be_visible()
 
     asked = init.removeprefix("parsyn ").split()
     machine.run(*asked, "--key-stdin", "--non-interactive", stdin=f"{key}\n")
@@ -65,7 +65,7 @@ def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Mac
     expect(row.get_by_text("Idle")).to_be_visible(timeout=ARRIVAL)
     expect(row.get_by_role("img", name=re.compile("^Memory: .*[1-9]"))).to_be_visible()
     key_row = page.get_by_role("listitem").filter(has_text="Lab")
-    expect(key_row.get_by_text("1 machine enrolled")).to_be_visible()
+    expect(key_row.get_by_text("1 worker enrolled")).to_be_visible()
     expect(row.get_by_text(re.compile("second|now"))).to_be_visible()
     row.get_by_role("button", name="lab-1").click()
     panel = page.get_by_role("dialog", name="lab-1")
