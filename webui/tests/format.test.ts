@@ -45,6 +45,18 @@ describe("formatter", () => {
   })
 })
 
+describe("moments and typed numbers", () => {
+  it("leave out the date of today", () => {
+    const now = new Date(2026, 2, 5, 18, 0, 0)
+    expect(new Formatter("en").moment(new Date(2026, 2, 5, 9, 4, 7).toISOString(), now)).toBe("09:04:07")
+    expect(new Formatter("fr").moment(new Date(2026, 2, 4, 9, 4, 7).toISOString(), now)).toBe("4 mars 2026, 09:04:07")
+  })
+
+  it("keep every digit, with the mark of the language", () => {
+    expect([0.05, 16, 0, 0.00001].map((value) => new Formatter("fr").typed(value))).toEqual(["0,05", "16", "0", "1e-5"])
+  })
+})
+
 describe("messages", () => {
   const rows = { one: "{count} row", other: "{count} rows", zero: "no rows" }
   it("chooses the plural of the language", () => {

@@ -21,6 +21,7 @@ describe("series", () => {
   it("finds the lowest and writes CSV", () => {
     expect(lowest([3, null, 1, 2])).toBe(2)
     expect(lowest([null])).toBeNull()
+    expect(lowest([undefined, 3, undefined, 2])).toBe(3)
     expect(toCsv([{ label: "loss", colour: "", points: [[1, 0, 2.5]] }])).toBe("name,step,time,value\nloss,1,1970-01-01T00:00:00.000Z,2.5\n")
   })
 })
