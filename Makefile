@@ -58,7 +58,7 @@ bench: setup
 dist: setup
 	rm -rf dist build
 	$(BIN)/python -m build --outdir dist
-	$(BIN)/shiv -q -c parsyn -o dist/parsyn.pyz --compressed dist/parsyn-*.whl
+	$(BIN)/shiv -q --extend-pythonpath -c parsyn -o dist/parsyn.pyz --compressed dist/parsyn-*.whl
 
 constraints: $(VENV)/.ready
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^torch==([0-9.]+).*/torch==\1/' | grep -v '^certifi=' | sort -f > requirements/constraints.new
