@@ -59,8 +59,15 @@ async def test_the_hub_vanishes_and_comes_back(
 
 
 def _ended() -> bool:
-    """No task's own process is left."""
-    return not any(map(_lives, psutil.Process().children()))
+    """No task's own process is left; the servers of other tests' fixtures are no tasks."""
+    return not any(_lives(child) and _is_task(child) for child in psutil.Process().children())
+
+
+def _is_task(process: psutil.Process) -> bool:
+    try:
+        return "parsyn_worker.task" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _lives(process: psutil.Process) -> bool:
