@@ -44,9 +44,17 @@ check-web: webui
 	cd webui && npm run --silent check
 	cd webui && npm run --silent test
 
-# Everything; ends with pytest's summary. TESTS=tests/rows runs a part.
+# Everything; ends with pytest's summary. TESTS=tests/rows runs a part. The browser and the whole
+# appliance get processes of their own, so that neither meets what the other left behind.
+ifeq ($(TESTS),tests)
+test: setup lint check-web
+	$(BIN)/python -m pytest -q tests/browser $(ARGS)
+	$(BIN)/python -m pytest -q tests/e2e $(ARGS)
+	$(BIN)/python -m pytest -q tests --ignore=tests/browser --ignore=tests/e2e $(ARGS)
+else
 test: setup lint check-web
 	$(BIN)/python -m pytest $(TESTS) $(ARGS)
+endif
 
 format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
