@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from bench.train_appliance import appliance  # noqa: E402
 from parsyn.demo.smollm2 import prepare_smollm2  # noqa: E402
 
 LENGTH, BATCH = 256, 4
@@ -100,6 +101,24 @@ def ratio(one: Contestant, other: Contestant, rounds: int = 2000) -> tuple[float
     return one.rate / other.rate, found[rounds // 20], found[-rounds // 20]
 
 
+def through_the_appliance(model: Path, rows: Path, work: Path, steps: int) -> None:
+    """Jobs of `steps` dense steps and as many of TRL's in turn; one runs while the other waits."""
+    trl = Contestant("trl", model, rows, BATCH, 1)
+    ours: list[float] = []
+    try:
+        with appliance(work, model, rows, BATCH) as job:
+            trl.step()
+            for _ in range(2):
+                ours += job(steps)
+                trl.steps += [trl.step() for _ in range(steps)]
+    finally:
+        trl.close()
+    rate = BATCH * LENGTH * len(ours) / sum(ours)
+    report("appliance", "ours_tokens_per_second", rate, "tokens/s")
+    report("appliance", "trl_tokens_per_second", trl.rate, "tokens/s")
+    report("appliance", "ours/trl", rate / trl.rate, "ratio", goal=0.98)
+
+
 def dense_rows(folder: Path) -> Path:
     order = random.Random(0)
     rows = []
@@ -162,13 +181,16 @@ def tell(part: str, field: list[Contestant], goals: dict[str, float]) -> None:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("parts", nargs="*", default=["dense", "mixed"])
+    options.add_argument("parts", nargs="*", default=["appliance", "dense", "mixed"])
     options.add_argument("--model", type=Path, help="A model folder; default: SmolLM2.")
     options.add_argument("--mixed", type=Path, help="Alpaca rows (JSON) for the mixed part.")
     options.add_argument("--steps", type=int, default=8)
     given = options.parse_args()
     model = given.model or prepare_smollm2()
     with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
+        if "appliance" in given.parts:
+            rows = dense_rows(Path(work))
+            through_the_appliance(model, rows, Path(work) / "appliance", given.steps)
         if "dense" in given.parts:
             sizes = (BATCH, 1)
             ways = {"ours": sizes, "bare": sizes, "trl": sizes}
