@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from tests.postgres_server import PostgresServer, find_binaries
 
 # As the agent's children have it; read when torch is first imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# llama.cpp's bindings keep two files open to the very end; the summary shall be the last word.
+atexit.register(warnings.simplefilter, "ignore", ResourceWarning)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
