@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import warnings
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +18,14 @@ from tests.postgres_server import PostgresServer, find_binaries
 
 # As the agent's children have it; read when torch is first imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# llama.cpp's bindings keep two files open to the very end; the summary shall be the last word.
-atexit.register(warnings.simplefilter, "ignore", ResourceWarning)
+
+
+def pytest_unconfigure() -> None:
+    """llama.cpp's bindings leave two files open, and would have the last word with a warning."""
+    bindings = sys.modules.get("llama_cpp._utils")
+    for name in ("outnull_file", "errnull_file"):
+        if bindings is not None and hasattr(bindings, name):
+            getattr(bindings, name).close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
