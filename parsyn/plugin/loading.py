@@ -129,6 +129,15 @@ def pick_dtype(device: str, mixed_precision: Precision = "auto") -> Any:
     return torch.bfloat16 if mixed_precision == "bf16" or cpu_has_bf16() else torch.float32
 
 
+def precision_of(dtype: Any) -> Literal["bf16", "fp16", "no"]:
+    """The word for a dtype of `pick_dtype`."""
+    import torch
+
+    if dtype == torch.bfloat16:
+        return "bf16"
+    return "fp16" if dtype == torch.float16 else "no"
+
+
 def cpu_has_bf16() -> bool:
     """Whether the CPU multiplies bf16 itself (AVX512-BF16 or AMX, or ARM's BF16)."""
     import torch

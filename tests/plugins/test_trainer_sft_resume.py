@@ -114,6 +114,17 @@ def test_a_cancelled_run_can_be_resumed(run: Run, tmp_path: Path) -> None:
     assert resumed.facts["final_loss"] == whole.facts["final_loss"]
 
 
+def test_a_resumed_run_keeps_its_sizes_and_precision(run: Run) -> None:
+    """On another agent `auto` may come to something else; what was begun is gone on with."""
+    begun = {**CONFIG, "epochs": 2, "mixed_precision": "no"}
+    whole, seen = run(begun, "whole")
+    other = {**begun, "mixed_precision": "bf16", "batch_size": "auto"}
+    resumed, _ = run({**other, "gradient_accumulation_steps": "auto"}, "other",
+                     resume=seen.checkpoints[1].folder)  # fmt: skip
+    for name in ("precision", "batch_size", "gradient_accumulation_steps", "final_loss"):
+        assert resumed.facts[name] == whole.facts[name]
+
+
 def test_a_checkpoint_of_another_run_is_refused(run: Run, tmp_path: Path) -> None:
     _, seen = run({**CONFIG, "epochs": 1}, "whole")
     folder = seen.checkpoints[-1].folder

@@ -90,6 +90,17 @@ def test_kinds_of_adapter(run: Run, options: dict[str, Any]) -> None:
     assert config["use_rslora"] is options.get("rslora", False)
 
 
+@pytest.mark.parametrize("options", [{"method": "qlora"}, {"quantization": "8bit"}])
+def test_a_quantised_base_learns_where_bitsandbytes_runs(run: Run, options: dict[str, Any]) -> None:
+    pytest.importorskip("bitsandbytes")
+    config = {**FAST, **options, "max_steps": 12, "epochs": 9, "mixed_precision": "bf16"}
+    outcome, seen = run({**config, "lr": 5e-3})
+    losses = seen.values("loss")
+    assert losses[-1] < losses[0] - 0.3
+    assert outcome.folder is not None
+    assert (outcome.folder / "adapter_model.safetensors").is_file()
+
+
 def test_named_layers_alone_are_adapted(run: Run) -> None:
     outcome, _ = run({**FAST, "target_modules": ["q_proj"], "lora_r": 2})
     assert outcome.folder is not None

@@ -12,7 +12,7 @@ import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from parsyn.plugin.task import TaskFailure
 from parsyn.wire.states import FailureReason
@@ -31,7 +31,7 @@ class RunRecord:
     rows: int
     tokens: int
     total_steps: int
-    dtype: str
+    precision: Literal["bf16", "fp16", "no"]
 
 
 def write_run(folder: Path, record: RunRecord, course: Course) -> None:

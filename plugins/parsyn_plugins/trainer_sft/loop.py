@@ -41,7 +41,7 @@ class Loop(SFTTrainer):
         collator: Collator,
         progress: Progress,
         evaluate_rows: Callable[[], float],
-        save_checkpoint: Callable[[Path], None],
+        hand_over: Callable[[Path, int], None],
         *,
         batch_seed: int,
     ) -> None:
@@ -51,7 +51,7 @@ class Loop(SFTTrainer):
         self.rows = dataset
         self.progress = progress
         self.evaluate_rows = evaluate_rows
-        self.save_checkpoint = save_checkpoint
+        self.hand_over = hand_over
         self.batch_seed = batch_seed
         # TRL wants a table to look at; the rows themselves stay in their own files.
         shown = datasets.Dataset.from_dict({"input_ids": [[0, 0]], "labels": [[0, 0]]})
@@ -65,6 +65,11 @@ class Loop(SFTTrainer):
         )
         self.model_accepts_loss_kwargs = True
         self.remove_callback(PrinterCallback)
+        if config.fp16:
+            # TRL makes a quantised model's adapter bf16; the gradient scaler wants 32 bit.
+            for weight in self.model.parameters():
+                if weight.requires_grad:
+                    weight.data = weight.data.float()
 
     def _send_telemetry(self) -> None:
         """Nothing is told to anyone."""
@@ -148,7 +153,7 @@ class Loop(SFTTrainer):
         self._save_scaler(str(folder))
         self._save_rng_state(str(folder))
         self.state.save_to_json(str(folder / "trainer_state.json"))
-        self.save_checkpoint(folder)
+        self.hand_over(folder, self.state.global_step)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         checkpoints.load_weights(self.model, Path(resume_from_checkpoint))

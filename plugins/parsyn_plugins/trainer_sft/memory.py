@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,15 @@ HEADROOM = 0.92
 class Fit:
     batch_size: int
     checkpointing: bool
+
+
+def fit(model: Any, params: SftParams, lengths: Sequence[int], most: int) -> Fit:
+    """`lengths` are the training rows' in tokens, `most` the agent's own limit of rows."""
+    ordered = sorted(lengths)
+    longest, typical = ordered[-1], ordered[len(ordered) * 3 // 4]
+    if model.device.type == "cpu":
+        return fit_cpu(model, params, longest, typical)
+    return fit_gpu(model, params, longest, most)
 
 
 def fit_cpu(model: Any, params: SftParams, longest: int, typical: int) -> Fit:
@@ -53,14 +63,14 @@ def optimizer_bytes(model: Any) -> int:
     )
 
 
-def fit_gpu(model: Any, params: SftParams, longest: int, most: int, step: Any) -> Fit:
-    """By trying: the largest batch of the longest row that `step(rows, longest)` survives."""
+def fit_gpu(model: Any, params: SftParams, longest: int, most: int) -> Fit:
+    """By trying: the largest batch of the longest row that a step survives."""
     asked = params.gradient_checkpointing
     sizes = [params.batch_size] if params.batch_size != "auto" else _sizes(most)
     for checkpointing in (False, True) if asked == "auto" else (asked,):
         _set_checkpointing(model, checkpointing)
         for size in sizes:
-            if _survives(model, step, size, longest):
+            if _survives(model, size, longest):
                 return Fit(size, checkpointing)
     # Let the run itself fail, with its own numbers.
     return Fit(sizes[-1], asked is not False)
@@ -83,15 +93,18 @@ def _set_checkpointing(model: Any, on: bool) -> None:
         model.gradient_checkpointing_disable()
 
 
-def _survives(model: Any, step: Any, rows: int, longest: int) -> bool:
+def _survives(model: Any, rows: int, longest: int) -> bool:
     import torch
+
+    from parsyn_plugins.trainer_sft.loop import language_loss
 
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     total = torch.cuda.get_device_properties(model.device).total_memory
     model.train()
     try:
-        step(rows, longest)
+        ids = torch.zeros((rows, longest), dtype=torch.long, device=model.device)
+        language_loss(model, {"input_ids": ids, "labels": ids}, 1.0).backward()
         peak = torch.cuda.max_memory_allocated() + optimizer_bytes(model)
         return bool(peak < HEADROOM * total)
     except torch.OutOfMemoryError:

@@ -7,13 +7,15 @@ the rows apart; `keeps_rows_apart` proves it on the loaded model before a run re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from parsyn.plugin.batches import Collator
 from parsyn.plugin.scoring import base_of, last_states
+from parsyn.plugin.task import TaskFailure
 from parsyn.rows.messages import MASKED
+from parsyn.wire.states import FailureReason
 
 PROBE_ROWS = ((5, 9, 7, 11, 6, 8, 3), (4, 10, 12, 6, 9), (8, 3, 5))
 TOLERANCE = 0.05
@@ -68,6 +70,21 @@ def keeps_rows_apart(model: Any) -> bool:
         model.train(training)
     worst = (alone.float() - packed.float()).abs().max()
     return bool(worst < TOLERANCE * alone.float().std())
+
+
+def choose_packing(model: Any, asked: bool | Literal["auto"]) -> bool:
+    """Packing changes no result, so it is a matter of what is proven and what is faster."""
+    if asked is False or (asked == "auto" and not is_free(model)):
+        return False
+    if keeps_rows_apart(model):
+        return True
+    if asked is True:
+        raise TaskFailure(
+            FailureReason.USER_ERROR,
+            "Packing is not possible with this model: rows in one sequence see one another.",
+            advice='Set packing to "auto" or false.',
+        )
+    return False
 
 
 def is_free(model: Any) -> bool:

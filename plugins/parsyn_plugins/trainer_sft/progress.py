@@ -28,6 +28,7 @@ class Course:
     without_better: int = 0
     tokens: int = 0
     last_loss: float | None = None
+    last_eval_loss: float | None = None
     stopped_early: bool = False
 
 
@@ -104,6 +105,7 @@ class Progress(TrainerCallback):
         loss, step = metrics["eval_loss"], state.global_step
         if not math.isfinite(loss):
             raise _diverged(step, metrics)
+        self.course.last_eval_loss = loss
         self.context.metric(step, metrics)
         self._compare(loss, step)
         if self.answer_samples:

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from parsyn.plugin import loading
-from parsyn.plugin.batches import Collator, pad_id_of, sorted_batches
-from parsyn.plugin.scoring import row_losses
+from parsyn.plugin.batches import Collator, pad_id_of
 from parsyn.plugin.task import TaskContext, TaskFailure, TaskOutcome
-from parsyn.plugin.tokens import TokenRows, tokenise_dataset
 from parsyn.plugin.trainer import TrainInputs
 from parsyn.wire.states import FailureReason, TaskPhase
 from parsyn_plugins.trainer_sft import plan
+from parsyn_plugins.trainer_sft.data import read_data
 from parsyn_plugins.trainer_sft.failures import Size, plain_failures
 from parsyn_plugins.trainer_sft.params import GPU_ONLY_OPTIMIZERS, SftParams
-
-EVALUATION_TOKENS = 4096
 
 
 def train(params: SftParams, inputs: TrainInputs, context: TaskContext) -> TaskOutcome:
@@ -29,7 +25,9 @@ def train(params: SftParams, inputs: TrainInputs, context: TaskContext) -> TaskO
     os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     size = Size(device=context.device)
-    with plain_failures(size, context.folder):
+    with plain_failures(size, context.folder), warnings.catch_warnings():
+        # What libraries will rename some day is no news for the person whose run this is.
+        warnings.simplefilter("ignore", FutureWarning)
         return _Run(params, inputs, context, size).execute()
 
 
@@ -38,20 +36,31 @@ class _Run:
         self, params: SftParams, inputs: TrainInputs, context: TaskContext, size: Size
     ) -> None:
         self.params, self.inputs, self.context, self.size = params, inputs, context, size
-        self.best = context.folder / "best"
         self.started = time.monotonic()
 
     def execute(self) -> TaskOutcome:
+        self._take_up()
         self._check_device()
-        self._read_rows()
+        self.data = read_data(self.params, self.inputs, self.context)
         self._load_model()
         self._plan()
         loop = self._loop()
         self.context.phase(TaskPhase.TRAINING)
-        loop.train(resume_from_checkpoint=str(self.inputs.resume) if self.inputs.resume else None)
-        return self._finish(loop)
+        resume = self.inputs.resume
+        loop.train(resume_from_checkpoint=str(resume) if resume else None)
+        return self._finish(loop.state.global_step)
 
     # --- set up ------------------------------------------------------------------------------
+
+    def _take_up(self) -> None:
+        """A resumed run keeps the sizes and the precision that it began with, on any agent."""
+        from parsyn_plugins.trainer_sft.checkpoints import RunRecord, read_run
+        from parsyn_plugins.trainer_sft.progress import Course
+
+        self.resumed: RunRecord | None = None
+        self.course = Course()
+        if self.inputs.resume:
+            self.resumed, self.course = read_run(self.inputs.resume)
 
     def _check_device(self) -> None:
         """What the hub cannot know: refused here, before anything is read or loaded."""
@@ -62,57 +71,13 @@ class _Run:
                 f"The optimizer {optimizer} needs a GPU, and this agent works on the CPU.",
                 advice='Set optimizer to "auto".',
             )
-        self.dtype = loading.pick_dtype(device, self.params.mixed_precision)
+        asked = self.resumed.precision if self.resumed else self.params.mixed_precision
+        self.dtype = loading.pick_dtype(device, asked)
         if self.params.base_quantization:
             loading.require_quantization(device, self.params.base_quantization)
 
-    def _read_rows(self) -> None:
-        source, params = self.inputs.model, self.params
-        context_length = source.context_length or loading.context_length_of(source.path)
-        self.max_length = plan.max_length(params, context_length)
-        if context_length and self.max_length > context_length:
-            raise TaskFailure(
-                FailureReason.USER_ERROR,
-                f"max_seq_length is {self.max_length}, and the model's context is "
-                f"{context_length} tokens.",
-                advice=f"Set max_seq_length to {context_length} or less.",
-            )
-        self.rows = self._tokenise(self.inputs.dataset, "train")
-        given = self.inputs.validation
-        self.held_rows = self._tokenise(given, "validation") if given else self.rows
-        held = plan.validation_rows(params, len(self.rows), given is not None)
-        order = list(range(len(self.rows)))
-        random.Random(params.seed).shuffle(order)
-        self.validation: Sequence[int] = range(len(self.held_rows)) if given else order[:held]
-        self.chosen = sorted(order if given else order[held:])
-        if not given and held:
-            self.context.log(f"{held} of {len(self.rows)} rows are held back for validation.")
-
-    def _tokenise(self, dataset: Any, name: str) -> TokenRows:
-        rows = tokenise_dataset(
-            dataset,
-            self.inputs.model,
-            self.context,
-            train_on=self.params.train_on,
-            max_length=self.max_length,
-            name=name,
-        )
-        tokens = sum(rows.lengths)
-        self.context.log(
-            f"{dataset.name or name}: {len(rows)} rows, {tokens} tokens, "
-            f"{sum(rows.trained)} of them learnt from."
-        )
-        if rows.truncated:
-            self.context.log(
-                f"{rows.truncated} rows were longer than {self.max_length} tokens and cut.",
-                "warning",
-            )
-        if rows.left_out:
-            seen = f" For example: {rows.problems[0]}" if rows.problems else ""
-            self.context.log(f"{rows.left_out} rows were left out.{seen}", "warning")
-        return rows
-
     def _load_model(self) -> None:
+        import torch
         import transformers
 
         from parsyn_plugins.trainer_sft.adapting import adapt
@@ -121,11 +86,12 @@ class _Run:
         params, context = self.params, self.context
         context.phase(TaskPhase.LOADING)
         # Under fp16 a gradient scaler needs weights that learn to be in 32 bit.
-        scaled = params.method == "full" and str(self.dtype) == "torch.float16"
+        self.fp16 = self.dtype == torch.float16
+        scaled = self.fp16 and params.method == "full"
         model, self.tokenizer = loading.load_base(
             self.inputs.model,
             device=context.device,
-            dtype="float32" if scaled else self.dtype,
+            dtype=torch.float32 if scaled else self.dtype,
             quantization=params.base_quantization,
             trust_remote_code=context.trust_remote_code,
         )
@@ -134,88 +100,48 @@ class _Run:
         if params.method != "full":
             speed_up(self.model)
 
-    # --- plan --------------------------------------------------------------------------------
-
     def _plan(self) -> None:
-        from parsyn_plugins.trainer_sft import checkpoints
-        from parsyn_plugins.trainer_sft.progress import Course
+        from parsyn_plugins.trainer_sft import memory
+        from parsyn_plugins.trainer_sft.checkpoints import RunRecord
+        from parsyn_plugins.trainer_sft.packing import choose_packing
 
-        self.course = Course()
-        resumed = None
-        if self.inputs.resume:
-            resumed, self.course = checkpoints.read_run(self.inputs.resume)
-        self.packed = self._choose_packing()
-        fit = self._fit()
-        batches = plan.batching(self.params, fit.batch_size, self.context.max_batch_size)
-        self.batches = resumed.batching if resumed else batches
-        self.size.batch_size, self.size.checkpointing = self.batches.batch_size, fit.checkpointing
-        self.checkpointing = fit.checkpointing
-        self.schedule = plan.schedule(
-            self.params, len(self.chosen), self.batches, validated=bool(self.validation)
-        )
-        self.record = checkpoints.RunRecord(
-            self.batches,
-            len(self.chosen),
-            sum(self.rows.lengths),
-            self.schedule.total_steps,
-            str(self.dtype),
-        )
-        if resumed and resumed != self.record:
+        params, data, most = self.params, self.data, self.context.max_batch_size
+        self.packed = choose_packing(self.model, params.packing)
+        self.size.longest = max(data.lengths)
+        fit = memory.fit(self.model, params, data.lengths, most)
+        self.size.batch_size, self.size.checkpointing = fit.batch_size, fit.checkpointing
+        found = plan.batching(params, fit.batch_size, most)
+        self.batches = self.resumed.batching if self.resumed else found
+        self.size.batch_size = self.batches.batch_size
+        validated, count = bool(data.validation), len(data.training)
+        self.schedule = plan.schedule(params, count, self.batches, validated=validated)
+        total, tokens = self.schedule.total_steps, sum(data.lengths)
+        precision = loading.precision_of(self.dtype)
+        self.record = RunRecord(self.batches, count, tokens, total, precision)
+        if self.resumed and self.resumed != self.record:
             raise TaskFailure(
-                FailureReason.INTERNAL,
-                "The checkpoint is of another run: its data, length or precision differ.",
-                line=f"{resumed} is not {self.record}",
+                FailureReason.USER_ERROR,
+                "The checkpoint is of another run: its data or its length differ.",
+                line=f"{self.resumed} is not {self.record}",
                 advice="Start the job anew.",
             )
         self._log_plan()
 
-    def _choose_packing(self) -> bool:
-        """Packing changes no result, so it is a matter of what is proven and what is faster."""
-        from parsyn_plugins.trainer_sft.packing import is_free, keeps_rows_apart
-
-        asked = self.params.packing
-        if asked is False or (asked == "auto" and not is_free(self.model)):
-            return False
-        if keeps_rows_apart(self.model):
-            return True
-        if asked is True:
-            raise TaskFailure(
-                FailureReason.USER_ERROR,
-                "Packing is not possible with this model: rows in one sequence see one another.",
-                advice='Set packing to "auto" or false.',
-            )
-        return False
-
-    def _fit(self) -> Any:
-        from parsyn_plugins.trainer_sft import memory
-
-        lengths = sorted(self.rows.lengths[row] for row in self.chosen)
-        self.size.longest = longest = lengths[-1]
-        if self.context.device == "cpu":
-            typical = lengths[len(lengths) * 3 // 4]
-            return memory.fit_cpu(self.model, self.params, longest, typical)
-        most = self.context.max_batch_size
-        return memory.fit_gpu(self.model, self.params, longest, most, self._probe)
-
-    def _probe(self, rows: int, longest: int) -> None:
-        import torch
-
-        from parsyn_plugins.trainer_sft.loop import language_loss
-
-        ids = torch.zeros((rows, longest), dtype=torch.long, device=self.context.device)
-        language_loss(self.model, {"input_ids": ids, "labels": ids}, 1.0).backward()
+    def _dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
 
     def _log_plan(self) -> None:
-        steps, batches = self.schedule, self.batches
+        batches, more = self.batches, ""
+        if self.packed:
+            more += ", packed"
+        if self.size.checkpointing:
+            more += ", gradient checkpointing"
         learns = sum(p.numel() for p in self.model.parameters() if p.requires_grad)
-        precision = str(self.dtype).removeprefix("torch.")
         self.context.log(
-            f"{self.params.method} on {self.context.device} in {precision}: "
+            f"{self.params.method} on {self.context.device} in {self._dtype_name()}: "
             f"{learns:,} weights learn, {batches.batch_size} rows at a time x "
-            f"{batches.accumulation}, {steps.total_steps} steps, "
-            f"learning rate {self.params.resolved_learning_rate:g}"
-            f"{', packed' if self.packed else ''}"
-            f"{', gradient checkpointing' if self.checkpointing else ''}."
+            f"{batches.accumulation}, {self.schedule.total_steps} steps, "
+            f"learning rate {self.params.resolved_learning_rate:g}{more}."
         )
 
     # --- fit ---------------------------------------------------------------------------------
@@ -223,134 +149,80 @@ class _Run:
     def _loop(self) -> Any:
         from parsyn_plugins.trainer_sft.configuration import sft_config
         from parsyn_plugins.trainer_sft.dataset import RowsDataset
+        from parsyn_plugins.trainer_sft.keeping import Keeper
         from parsyn_plugins.trainer_sft.loop import Loop
         from parsyn_plugins.trainer_sft.packing import PackingCollator
         from parsyn_plugins.trainer_sft.progress import Progress
+        from parsyn_plugins.trainer_sft.validating import validation_loss
 
-        self.progress = Progress(
-            self.context,
+        params, context, data = self.params, self.context, self.data
+        self.keeper = Keeper(
+            self.model, context, self.record, self.course, self.schedule.steps_per_epoch
+        )
+        if self.inputs.resume:
+            self.keeper.take_up(self.inputs.resume)
+        wants_best = bool(data.validation) and params.load_best_at_end is not False
+        progress = Progress(
+            context,
             self.schedule,
             self.course,
-            patience=self.params.early_stopping_patience,
-            on_better=self._keep_best if self._wants_best() else None,
+            patience=params.early_stopping_patience,
+            on_better=self.keeper.keep_best if wants_best else None,
             answer_samples=self._sampler(),
         )
-        self._take_up_best()
-        collator = PackingCollator if self.packed else Collator
-        loop = Loop(
-            self.model,
-            sft_config(
-                self.params,
-                self.context.folder,
-                self.context.device,
-                self.batches,
-                self.schedule,
-                fp16=str(self.dtype) == "torch.float16",
-                checkpointing=self.checkpointing,
-            ),
-            self.tokenizer,
-            RowsDataset(self.rows, self.chosen),
-            collator(self.rows, pad_id_of(self.tokenizer)),
-            self.progress,
-            self._evaluate,
-            self._hand_over,
-            batch_seed=self.params.seed,
+        config = sft_config(
+            params,
+            context.folder,
+            context.device,
+            self.batches,
+            self.schedule,
+            fp16=self.fp16,
+            checkpointing=self.size.checkpointing,
         )
-        if loop.args.fp16:
-            for weight in loop.model.parameters():
-                if weight.requires_grad:
-                    weight.data = weight.data.float()
-        return loop
+        pad_id = pad_id_of(self.tokenizer)
+        return Loop(
+            self.model,
+            config,
+            self.tokenizer,
+            RowsDataset(data.rows, data.training),
+            (PackingCollator if self.packed else Collator)(data.rows, pad_id),
+            progress,
+            lambda: validation_loss(self.model, data, pad_id, context, progress.stop_if_cancelled),
+            self.keeper.hand_over,
+            batch_seed=params.seed,
+        )
 
-    def _wants_best(self) -> bool:
-        asked = self.params.load_best_at_end
-        return bool(self.validation) and asked is not False
-
-    def _keep_best(self) -> None:
-        from parsyn_plugins.trainer_sft.checkpoints import keep_best
-
-        keep_best(self.model, self.best)
-
-    def _take_up_best(self) -> None:
-        """After a resume: the best weights so far are in the checkpoint, beside or as its own."""
-        if not self.inputs.resume or self.course.best_step is None:
-            return
-        saved = self.inputs.resume / "best"
-        source = saved if saved.is_dir() else self.inputs.resume
-        names = [p for p in source.iterdir() if p.suffix in (".safetensors", ".json")]
-        self.best.mkdir()
-        for path in names:
-            shutil.copyfile(path, self.best / path.name)
-
-    def _sampler(self) -> Any:
+    def _sampler(self) -> Callable[[int], None] | None:
         from parsyn_plugins.trainer_sft import samples
 
-        asked, source = self.params.sample_prompts, self.inputs.model
+        asked, data, source = self.params.sample_prompts, self.data, self.inputs.model
         if isinstance(asked, int):
-            rows = [self.held_rows.numbers[row] for row in self.validation[:asked]]
+            numbers = [data.held.numbers[row] for row in data.validation[:asked]]
             dataset = self.inputs.validation or self.inputs.dataset
-            prompts = samples.prompts_from_rows(dataset, rows, source)
+            prompts = samples.prompts_from_rows(dataset, numbers, source)
         else:
             prompts = samples.prompts_from_texts(asked, source)
         if not prompts:
             return None
-
-        def answer(step: int) -> None:
-            length = self.params.sample_tokens
-            samples.answer(self.model, self.tokenizer, prompts, self.context, step, length)
-
-        return answer
-
-    def _evaluate(self) -> float:
-        """Mean loss of the validation rows, in nats a token."""
-        lengths = [self.held_rows.lengths[row] for row in self.validation]
-        most = max(EVALUATION_TOKENS, self.size.batch_size * self.size.longest)
-        batches = sorted_batches(lengths, most, self.context.max_batch_size)
-        collator = Collator(self.held_rows, pad_id_of(self.tokenizer))
-        total, learnt = 0.0, 0
-        for done, batch in enumerate(batches):
-            self.progress.stop_if_cancelled()
-            self.context.phase(TaskPhase.EVALUATING, done, len(batches))
-            tensors = collator([self.validation[at] for at in batch])
-            learnt += tensors["learnt"]
-            placed = {name: tensors[name].to(self.model.device) for name in ("input_ids", "labels")}
-            total += sum(row_losses(self.model, placed))
-        self.context.phase(TaskPhase.TRAINING)
-        return total / learnt
-
-    def _hand_over(self, folder: Path) -> None:
-        from parsyn_plugins.trainer_sft import checkpoints
-
-        step = int(folder.name.removeprefix("step-"))
-        self.context.phase(TaskPhase.SAVING)
-        checkpoints.write_run(folder, self.record, self.course)
-        is_best = self.course.best_step == step
-        if self.best.is_dir() and not is_best:
-            shutil.copytree(self.best, folder / "best", copy_function=os.link)
-        checkpoints.sync(folder)
-        metrics = {"loss": self.course.last_loss, "eval_loss": self.course.best_loss}
-        self.context.checkpoint(
-            step,
-            folder,
-            epoch=step / self.schedule.steps_per_epoch,
-            metrics={name: value for name, value in metrics.items() if value is not None},
-            best=is_best,
+        length = self.params.sample_tokens
+        return lambda step: samples.answer(
+            self.model, self.tokenizer, prompts, self.context, step, length
         )
-        self.context.phase(TaskPhase.TRAINING)
 
     # --- finish ------------------------------------------------------------------------------
 
-    def _finish(self, loop: Any) -> TaskOutcome:
-        from parsyn_plugins.trainer_sft.checkpoints import load_weights
+    def _finish(self, steps: int) -> TaskOutcome:
         from parsyn_plugins.trainer_sft.result import write_result
 
         self.context.phase(TaskPhase.SAVING)
-        course, steps = self.course, loop.state.global_step
-        if self.best.is_dir() and course.best_step not in (None, steps):
-            load_weights(self.model, self.best)
-            self.context.log(f"The result is step {course.best_step}, the best of the validation.")
-        folder = write_result(self.model, self.inputs.model, self.context.folder / "result")
-        facts = {
+        self.keeper.use_best(steps)
+        folder: Path = self.context.folder / "result"
+        write_result(self.model, self.inputs.model, folder)
+        return TaskOutcome(folder, self._facts(steps))
+
+    def _facts(self, steps: int) -> dict[str, Any]:
+        course = self.course
+        return {
             "method": self.params.method,
             "steps": steps,
             "best_step": course.best_step,
@@ -361,8 +233,7 @@ class _Run:
             "duration_seconds": round(time.monotonic() - self.started, 3),
             "batch_size": self.batches.batch_size,
             "gradient_accumulation_steps": self.batches.accumulation,
-            "max_seq_length": self.max_length,
+            "max_seq_length": self.data.max_length,
             "learning_rate": self.params.resolved_learning_rate,
-            "precision": str(self.dtype).removeprefix("torch."),
+            "precision": self._dtype_name(),
         }
-        return TaskOutcome(folder, facts)
