@@ -7,6 +7,7 @@ that chats is loaded as the model that was trained.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -272,6 +273,8 @@ def _transformers() -> Any:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import transformers
 
+    # Advice of libraries to their programmers is no line for the log of a task.
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers

@@ -125,8 +125,9 @@ class SftParams(PluginParams):
     packing: AutoFlag = setting(
         "auto",
         "Pack short rows together",
-        "Faster, and changes nothing else: rows never see one another. Auto packs on a GPU where "
-        "that is proven on the model itself, and else sorts rows of like length into batches.",
+        "Faster, and changes nothing else: rows never see one another. Auto packs where attention "
+        "gains by it and the model is proven to keep rows apart, and else puts rows of like length "
+        "into one batch.",
         DATA,
         aliases=["sample_packing"],
         advanced=True,
@@ -224,7 +225,7 @@ class SftParams(PluginParams):
     quantization: Literal["4bit", "8bit"] | None = setting(
         None,
         "Base weights in",
-        "Loads the frozen base in fewer bits, on a GPU. qlora means 4bit.",
+        "Loads the frozen base in fewer bits, where the agent can. qlora means 4bit.",
         MEMORY,
         aliases=["load_in_4bit", "load_in_8bit"],
         advanced=True,
