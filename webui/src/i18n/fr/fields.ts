@@ -55,8 +55,8 @@ export const FRENCH_HELP: Record<string, string> = {
     "completions\u00a0: les réponses de l'assistant\u00a0; last_turn\u00a0: la dernière seulement\u00a0; all\u00a0: chaque jeton.",
   "A part of the rows (0.05) or a number of rows. Auto is 0.05 from 100 rows on, when no validation dataset is given.":
     "Une part des lignes (0,05) ou un nombre. Auto\u00a0: 0,05 à partir de 100 lignes, sans données de validation.",
-  "Faster, and changes nothing else: rows never see one another. Auto packs on a GPU where that is proven on the model itself, and else sorts rows of like length into batches.":
-    "Plus rapide, sans rien changer d'autre\u00a0: les lignes ne se voient jamais. Auto regroupe sur GPU là où c'est prouvé, sinon réunit les lignes de longueur voisine.",
+  "Faster, and changes nothing else: rows never see one another. Auto packs where attention gains by it and the model is proven to keep rows apart, and else puts rows of like length into one batch.":
+    "Plus rapide, sans rien changer d'autre\u00a0: les lignes ne se voient jamais. Auto regroupe là où l'attention y gagne et où le modèle est prouvé les tenir séparées, sinon réunit les lignes de longueur voisine.",
   "The same seed gives the same run.": "La même graine donne le même entraînement.",
   "Size of the adapter.": "Taille de l'adaptateur.",
   "Weight of the adapter, by custom twice the rank.": "Poids de l'adaptateur, d'ordinaire le double du rang.",
@@ -80,8 +80,8 @@ export const FRENCH_HELP: Record<string, string> = {
     "Auto\u00a0: adamw_torch_fused, et adamw_8bit pour qlora sur GPU.",
   "Auto is bf16 where the device has it, else fp16 on CUDA, else 32 bit.":
     "Auto\u00a0: bf16 si le matériel le permet, sinon fp16 avec CUDA, sinon 32 bits.",
-  "Loads the frozen base in fewer bits, on a GPU. qlora means 4bit.":
-    "Charge la base figée sur moins de bits, sur GPU. qlora implique 4bit.",
+  "Loads the frozen base in fewer bits, where the agent can. qlora means 4bit.":
+    "Charge la base figée sur moins de bits, là où l'agent le peut. qlora implique 4bit.",
   "Less memory, about a fifth slower. Auto turns it on only where it is needed.":
     "Moins de mémoire, environ un cinquième plus lent. Auto ne l'active que si nécessaire.",
   "Auto is about 20 times in the run.": "Auto\u00a0: environ 20 fois par entraînement.",
