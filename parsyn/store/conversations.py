@@ -22,7 +22,11 @@ class Conversation(Owned):
 
 
 class Message(Table):
-    """An answer that was cut short is kept as far as it came, `finish_reason` says why."""
+    """An answer that was cut short is kept as far as it came, `finish_reason` says why.
+
+    `parent_id` is the message before it where a conversation branches; null: the one stored before.
+    `rating` is 1 or -1.
+    """
 
     conversation = peewee.ForeignKeyField(Conversation, backref="messages", on_delete="CASCADE")
     role = peewee.CharField()
@@ -32,6 +36,8 @@ class Message(Table):
     finish_reason = peewee.CharField(null=True)
     usage = Json(null=True)
     timings = Json(null=True)
+    parent_id = peewee.IntegerField(null=True)
+    rating = peewee.IntegerField(null=True)
 
     class Meta:
         table_name = "messages"

@@ -17,6 +17,8 @@ class Job(Owned):
 
     `request` holds, by kind: training {trainer, config, export, distributed, worker_selection},
     evaluation {evaluator}, export {format}, import {}. `result` is the manifest's facts.
+    A queue is worked through by `priority` (larger first), then `position` (smaller first; null:
+    the time of creation).
     """
 
     kind = peewee.CharField()
@@ -38,6 +40,8 @@ class Job(Owned):
     result_model = peewee.ForeignKeyField(Model, null=True, on_delete="SET NULL", backref="made_by")
     started_at = peewee.DoubleField(null=True)
     finished_at = peewee.DoubleField(null=True)
+    priority = peewee.IntegerField(default=0)
+    position = peewee.DoubleField(null=True)
 
     class Meta:
         table_name = "jobs"
@@ -137,4 +141,39 @@ class StoredObject(Table):
         table_name = "stored_objects"
 
 
-TABLES = (Job, Task, JobEvent, Checkpoint, Artifact, StoredObject)
+class Speed(Table):
+    """What a finished task was measured at: the best forecast of the next one like it.
+
+    `tokens_per_second` counts tokens that carry text. `parameters` are those of the whole model,
+    `sequence_length` is the longest row that was trained.
+    """
+
+    job = peewee.ForeignKeyField(Job, unique=True, on_delete="CASCADE")
+    worker = peewee.ForeignKeyField(Worker, null=True, on_delete="SET NULL")
+    gpu = peewee.CharField(index=True)
+    architecture = peewee.CharField()
+    parameters = peewee.BigIntegerField()
+    method = peewee.CharField()
+    sequence_length = peewee.IntegerField()
+    tokens_per_second = peewee.DoubleField()
+    tokens = peewee.BigIntegerField(null=True)
+    seconds = peewee.DoubleField()
+
+    class Meta:
+        table_name = "speeds"
+
+
+class Preset(Owned):
+    """A trainer's parameters under a name, to start from."""
+
+    name = peewee.CharField()
+    description = peewee.TextField(null=True)
+    trainer = peewee.CharField()
+    config = Json(default=dict)
+
+    class Meta:
+        table_name = "presets"
+        indexes = ((("project", "name"), True),)
+
+
+TABLES = (Job, Task, JobEvent, Checkpoint, Artifact, StoredObject, Speed, Preset)

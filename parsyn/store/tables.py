@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parsyn.store import (
+    audit,
     conversations,
     datasets,
     jobs,
@@ -25,4 +26,5 @@ TABLES: tuple[type[Table], ...] = (
     *jobs.TABLES,
     *conversations.TABLES,
     *outbox.TABLES,
+    *audit.TABLES,
 )

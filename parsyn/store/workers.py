@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import peewee
 
-from parsyn.store.base import Json
+from parsyn.store.base import Json, Table
 from parsyn.store.projects import Owned
 from parsyn.wire.states import WorkerStatus, WorkerType
 
@@ -29,6 +29,7 @@ class Worker(Owned):
     """`status` is what the hub believes; a running task makes an idle one training or busy.
 
     `connection` names the live socket as `<hub process>:<n>`; null when there is none.
+    `limits` is the owner's `WorkerLimits`.
     """
 
     name = peewee.CharField()
@@ -49,10 +50,24 @@ class Worker(Owned):
     paused = peewee.BooleanField(default=False)
     draining = peewee.BooleanField(default=False)
     deleted_at = peewee.DoubleField(null=True)
+    limits = Json(default=dict)
+    protocol = peewee.IntegerField(null=True)
 
     class Meta:
         table_name = "workers"
         indexes = ((("project", "name"), False),)
 
 
-TABLES = (MasterKey, Worker)
+class WorkerEvent(Table):
+    """One line of a worker's history: it came, went, was refused, failed at a job."""
+
+    worker = peewee.ForeignKeyField(Worker, backref="history", on_delete="CASCADE")
+    kind = peewee.CharField()
+    text = peewee.TextField()
+    job_id = peewee.IntegerField(null=True)
+
+    class Meta:
+        table_name = "worker_events"
+
+
+TABLES = (MasterKey, Worker, WorkerEvent)
