@@ -46,6 +46,9 @@ async def test_offer_to_result(hub: FakeHub, start_agent: Started, config: Agent
     assert {file.path for file in checkpoints[0].files} == {"step.txt", "adapter.bin"}
     assert hub.objects.data["tasks/7/1/checkpoints/4/step.txt"] == b"4"
     assert all(checkpoint.seq < result.seq for checkpoint in checkpoints)
+    for checkpoint in checkpoints:
+        told = {p.step for m in hub.of(Metric) if m.seq < checkpoint.seq for p in m.points}
+        assert set(range(1, checkpoint.step + 1)) <= told, "whoever resumes here repeats no step"
     text = "\n".join(line.text for log in hub.of(Log) for line in log.lines)
     assert "3 rows of rows for Tiny" in text
     assert "said on stdout" in text

@@ -37,7 +37,7 @@ class Courier:
         self._doing: int | None = None
         self.on_progress: Progress = lambda done, total: None
         self.on_trouble: Callable[[str], None] = log.warning
-        self.before_result: Callable[[], Awaitable[None]] = _nothing
+        self.before_message: Callable[[], Awaitable[None]] = _nothing
         self._step: asyncio.Task[None] | None = None
 
     async def checkpoint(self, event: CheckpointEvent) -> None:
@@ -116,6 +116,8 @@ class Courier:
     async def _checkpoint(self, delivery: Delivery) -> None:
         values = json.loads(delivery.body)
         files = await self._store(delivery, f"checkpoints/{values['step']}")
+        # Whoever resumes from here does not report these steps again.
+        await self.before_message()
         await self.spool.put(
             self.key,
             lambda seq: Checkpoint(**self.key.model_dump(), seq=seq, files=files, **values),
@@ -125,7 +127,7 @@ class Courier:
     async def _result(self, delivery: Delivery) -> None:
         values = json.loads(delivery.body)
         files = await self._store(delivery, "result")
-        await self.before_result()
+        await self.before_message()
         facts = values.pop("facts")
         completed = values["outcome"] == "completed"
         manifest = Manifest(files=files, facts=facts) if completed else None

@@ -155,7 +155,7 @@ class Roster:
     def _begin(self, offer: Offer, key: TaskKey) -> None:
         courier = Courier(key, self.spool, self.transfer, self.session)
         journal = Journal(self.spool, key)
-        courier.before_result = journal.flush
+        courier.before_message = journal.flush
         attempt = Attempt(offer, self.tools, journal, courier, self.folder / _folder_name(key))
         delivery = asyncio.create_task(courier.run())
         entry = Entry(key, offer.name, courier, delivery, journal, attempt)
