@@ -10,7 +10,7 @@ from parsyn.hub.job_reports import asked_statuses, events, logs, metrics, sample
 from parsyn.hub.queries import optional_id, search_text
 from parsyn.hub.routing import Api, hub, paging, principal
 from parsyn.hub.streaming import send_object
-from parsyn.services import artifacts, checkpoints, jobs, tasks, training
+from parsyn.services import artifacts, checkpoints, jobs, tasks, training, training_drafts
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.training import (
     ArtifactOut,
@@ -22,6 +22,8 @@ from parsyn.wire.api.training import (
     ResumeIn,
     SampleOut,
     TrainerOut,
+    TrainingDraftIn,
+    TrainingDraftOut,
     TrainingJobIn,
     TrainingJobOut,
     TrainingJobPatch,
@@ -61,6 +63,19 @@ async def create(body: TrainingJobIn) -> dict[str, Any]:
     """A pending job; everything that can be refused is refused here."""
     context = hub().context
     return await context.database.write(training.create, context, principal(), body)
+
+
+@api.endpoint(
+    "POST",
+    "/training-jobs/validate",
+    scope=Scope.READ,
+    body=TrainingDraftIn,
+    answers=TrainingDraftOut,
+)
+async def validate(body: TrainingDraftIn) -> dict[str, Any]:
+    """What would be said to such a job, and what it comes to; nothing is stored."""
+    context = hub().context
+    return await context.database.read(training_drafts.examine, context, principal(), body)
 
 
 @api.endpoint("GET", "/training-jobs", scope=Scope.READ, answers=Page[TrainingJobOut])

@@ -30,6 +30,7 @@ ROUTES = (
     "api_datasets",
     "api_models",
     "api_training",
+    "api_presets",
     "api_evaluations",
     "api_exports",
     "api_workers",

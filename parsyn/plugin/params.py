@@ -22,6 +22,8 @@ class PluginParams(BaseModel):
 
 
 P = TypeVar("P", bound=PluginParams)
+FAR = 10**9
+"""A bound that only keeps numbers storable is not worth a word."""
 
 
 def aliases_of(model: type[PluginParams]) -> dict[str, str]:
@@ -57,8 +59,8 @@ def parse_params(model: type[P], given: Mapping[str, Any], *, loc: str = "config
         parsed = model.model_validate(values)
     except ValidationError as error:
         errors += [
-            FieldError((loc, *item["loc"]), _plain(item["msg"]))
-            for item in error.errors(include_url=False, include_context=False)
+            FieldError((loc, *item["loc"]), _in_words(model, item))
+            for item in error.errors(include_url=False)
         ]
     if errors:
         summary = "; ".join(f"{'.'.join(map(str, e.loc))}: {e.msg}" for e in errors[:3])
@@ -72,5 +74,49 @@ def _unknown(key: str, known: list[str]) -> str:
     return f"There is no setting `{key}`.{hint}"
 
 
-def _plain(message: str) -> str:
-    return message.removeprefix("Value error, ")
+NUMBER_ERRORS = frozenset(
+    {
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+        "int_type",
+        "int_parsing",
+        "int_from_float",
+        "int_parsing_size",
+        "float_type",
+        "float_parsing",
+        "finite_number",
+    }
+)
+
+
+def _in_words(model: type[PluginParams], item: Any) -> str:
+    """One sentence that says what would be right, with the whole range of a number."""
+    kind, name = str(item["type"]), str(item["loc"][0]) if item["loc"] else ""
+    schema = model.model_json_schema().get("properties", {}).get(name, {})
+    if kind in NUMBER_ERRORS and len(item["loc"]) == 1:
+        return f"must be {_range(schema)}."
+    if kind in ("bool_type", "bool_parsing"):
+        return "must be true or false."
+    if kind == "literal_error":
+        return f"must be {item['ctx']['expected']}."
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    """`a number above 0 and up to 1000`, `a whole number, 1 or more`."""
+    options = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    option = options[0] if options else {}
+    what = "a whole number" if option.get("type") == "integer" else "a number"
+    low = option.get("minimum", option.get("exclusiveMinimum"))
+    high = option.get("maximum", option.get("exclusiveMaximum"))
+    above, below = "exclusiveMinimum" in option, "exclusiveMaximum" in option
+    if low is None:
+        return what if high is None else f"{what}, {high:,g} at most"
+    if high is None or high >= FAR:
+        return f"{what} above {low:g}" if above else f"{what}, {low:g} or more"
+    if not above and not below:
+        return f"{what} from {low:g} to {high:g}"
+    end = f"below {high:g}" if below else f"up to {high:g}"
+    return f"{what} {'above' if above else 'from'} {low:g} and {end}"

@@ -22,7 +22,7 @@ from parsyn.plugin.exporter import Exporter
 from parsyn.plugin.params import PluginParams
 from parsyn.plugin.task import LocalDataset, LocalModel, TaskCancelled
 from parsyn.plugin.testing_task import RecordingContext
-from parsyn.plugin.trainer import Trainer, TrainInputs
+from parsyn.plugin.trainer import DataFacts, Trainer, TrainInputs
 
 HEAVY = "torch"
 
@@ -60,6 +60,19 @@ class TrainerContract(FormContract):
     def test_its_form(self, trainer: Trainer[Any]) -> None:
         self.check_form(trainer)
         assert trainer.accepts
+
+    def test_its_presets(self, trainer: Trainer[Any]) -> None:
+        names = [preset.name for preset in trainer.presets]
+        assert len(set(names)) == len(names)
+        for preset in trainer.presets:
+            assert preset.title
+            assert preset.description.endswith(".")
+            trainer.parse(preset.config)
+
+    def test_its_estimate(self, trainer: Trainer[Any], short: Mapping[str, Any]) -> None:
+        found = trainer.estimate(trainer.parse(short), None, DataFacts(rows=24))
+        if found is not None:
+            assert found.steps is None or found.steps >= 1
 
     def test_it_is_light_to_import(self, trainer: Trainer[Any]) -> None:
         self.check_light(trainer)

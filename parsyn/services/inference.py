@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid, not_found
+from parsyn.services import model_configs
 from parsyn.services.context import Context
 from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, project_for
-from parsyn.store.models import Model, ModelFile
+from parsyn.store.models import Model
 from parsyn.store.projects import RANK, role_on, visible
 from parsyn.wire.api.chat import SamplingIn
 from parsyn.wire.refs import ModelRef
 from parsyn.wire.states import ModelState, ProjectRole
 from parsyn.wire.worker import Sampling
 
-GENERATION_CONFIG = "generation_config.json"
-GENERATION_CONFIG_BYTES = 65_536
-KEPT_CONFIGS = 256
 SLUG_ID = re.compile(r"[1-9][0-9]{0,8}")
 
 
@@ -143,33 +140,13 @@ def merged(*layers: Mapping[str, Any]) -> Sampling:
     return Sampling.model_validate(values)
 
 
-_configs: dict[str, dict[str, Any]] = {}  # by the file's digest
-
-
 def _model_defaults(context: Context, model: Model) -> dict[str, Any]:
     """temperature, top_p and top_k of the model's own generation_config.json, if it has one."""
-    file = ModelFile.get_or_none(
-        (ModelFile.model == model.id) & (ModelFile.path == GENERATION_CONFIG)
-    )
-    if file is None:
-        base = model.base_model
-        return {} if base is None else _model_defaults(context, base)
-    if file.sha256 not in _configs:
-        if len(_configs) >= KEPT_CONFIGS:
-            _configs.clear()
-        _configs[file.sha256] = _read_defaults(context, file)
-    return _configs[file.sha256]
-
-
-def _read_defaults(context: Context, file: ModelFile) -> dict[str, Any]:
-    """Nothing of a config that is no use: a model's oddities must not stop it from answering."""
-    if file.size > GENERATION_CONFIG_BYTES:
-        return {}
+    given = model_configs.read(context, model, model_configs.GENERATION)
+    named = {name: given.get(name) for name in ("temperature", "top_p", "top_k")}
+    if given.get("do_sample") is False:
+        named = {"temperature": 0.0}
     try:
-        given = json.loads(b"".join(context.storage.get(file.key)))
-        named = {name: given.get(name) for name in ("temperature", "top_p", "top_k")}
-        if given.get("do_sample") is False:
-            named = {"temperature": 0.0}
         return SamplingIn.model_validate(named).model_dump(exclude_none=True)
-    except (ParsynError, ValidationError, ValueError, RecursionError, AttributeError):
+    except ValidationError:
         return {}

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
 from parsyn.plugin.trainer import ModelFacts
+from parsyn.services import model_configs
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
 from parsyn.store.datasets import Dataset
@@ -69,13 +70,14 @@ def plugin(known: dict[str, P], name: str, loc: str) -> P:
     return known[name]
 
 
-def facts_of(row: Model) -> ModelFacts:
+def facts_of(context: Context, row: Model) -> ModelFacts:
     """What a trainer is told of a model before a job is queued."""
     return ModelFacts(
         architecture=row.architecture,
         context_length=row.context_length,
         parameters=row.parameters,
         is_adapter=row.base_model_id is not None and "adapter" in row.formats,
+        config=model_configs.read(context, row, model_configs.CONFIG),
     )
 
 

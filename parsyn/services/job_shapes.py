@@ -138,6 +138,7 @@ def _training(
         "model_name": models.get(row.model_id),
         "validation_dataset_id": row.validation_dataset_id,
         "trainer": request["trainer"],
+        "preset": request.get("preset"),
         "config": request["config"],
         "resolved_config": row.params,
         "export": request["export"],

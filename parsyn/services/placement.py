@@ -71,11 +71,12 @@ def unfit(worker: Worker, job: Job, task: Task) -> str | None:
         return "It is paused."
     if worker.worker_type not in workers.allowed_types(task.kind):
         return f"Its type is {worker.worker_type}, so it does not {DOES[TaskKind(task.kind)]}."
-    return _not_selected(worker, job) or _has_refused(worker, task)
-
-
-def _not_selected(worker: Worker, job: Job) -> str | None:
     selection = job.request.get("worker_selection") or {}
+    return not_selected(worker, selection) or _has_refused(worker, task)
+
+
+def not_selected(worker: Worker, selection: Mapping[str, Any]) -> str | None:
+    """Why a job with this `worker_selection` does not want this worker; None where it does."""
     mode = selection.get("mode", "auto")
     own, house = selection.get("worker_ids", []), selection.get("parsyn_worker_ids", [])
     named = {

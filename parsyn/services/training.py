@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
-from parsyn.services import checkpoints, ingredients, job_shapes, jobs, tasks
+from parsyn.services import checkpoints, ingredients, job_shapes, jobs, tasks, training_parts
 from parsyn.services.context import Context
 from parsyn.services.datasets import dataset_ref
 from parsyn.services.models import model_ref
-from parsyn.services.principal import Principal, project_for
+from parsyn.services.principal import Principal
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
 from parsyn.store.models import Model
@@ -24,46 +24,27 @@ TRAINING = JobKind.TRAINING
 
 def create(context: Context, who: Principal, body: TrainingJobIn) -> dict[str, Any]:
     """A pending job whose every part is there and fits. Raises 422 at the field that does not."""
-    project_id = project_for(who, body.project_id)
-    trainer = ingredients.plugin(context.plugins.trainers, body.trainer, "trainer")
-    dataset = ingredients.dataset(who, body.dataset_id, trainer.accepts)
-    validation = None
-    if body.validation_dataset_id is not None:
-        validation = ingredients.dataset(
-            who, body.validation_dataset_id, trainer.accepts, "validation_dataset_id"
-        )
-    model = ingredients.model(who, body.model_id)
-    _refuse_what_is_not_there(body)
-    params = trainer.parse(body.config)
-    reasons = trainer.check(params, ingredients.facts_of(model))
-    if reasons:
-        raise invalid(["config"], " ".join(reasons))
-    ingredients.require_exportable(context, body.export, model)
-    selection = body.worker_selection.model_dump()
-    ingredients.require_workers(who, selection)
+    parts = training_parts.gather(context, who, body, body.dataset_id, body.model_id)
+    parts.refuse()
+    model, dataset = parts.model, parts.dataset
+    assert model is not None
+    assert dataset is not None
     request = body.model_dump(
-        mode="json", include={"trainer", "config", "export", "distributed", "worker_selection"}
+        mode="json", include={"trainer", "preset", "export", "distributed", "worker_selection"}
     )
     job = Job.create(
         user=who.user_id,
-        project=project_id,
+        project=parts.project_id,
         kind=TRAINING,
         name=body.name or f"{model.name} on {dataset.name}"[:200],
         model=model,
         dataset=dataset,
-        validation_dataset=validation,
-        request=request,
-        params=params.model_dump(mode="json"),
+        validation_dataset=parts.validation,
+        request={**request, "config": parts.config},
+        params=parts.params.model_dump(mode="json"),
     )
     jobs.note(job.id, "pending", "Created.")
     return job_shapes.publish(context, job.id)
-
-
-def _refuse_what_is_not_there(body: TrainingJobIn) -> None:
-    if body.preset is not None:
-        raise invalid(["preset"], f"There is no preset `{body.preset}`.")
-    if body.distributed.enabled:
-        raise invalid(["distributed", "enabled"], "This hub trains on one worker at a time.")
 
 
 def start(context: Context, who: Principal, job_id: int) -> dict[str, Any]:

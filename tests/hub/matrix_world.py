@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parsyn.clock import now
@@ -12,7 +12,7 @@ from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.store.conversations import Conversation
 from parsyn.store.datasets import Dataset
-from parsyn.store.jobs import Artifact, Job, Task
+from parsyn.store.jobs import Artifact, Job, Preset, Task
 from parsyn.store.models import Model, ModelFile
 from parsyn.store.uploads import Upload
 from parsyn.store.users import ApiKey, User
@@ -32,12 +32,15 @@ class World:
     people: dict[str, Person]
     context: Context
     ids: dict[str, Any]
+    keys: dict[Scope, str] = field(default_factory=dict)
 
     def without(self, scope: Scope) -> Person:
         """The owner with a key that has every scope but one."""
         scopes = [other for other in Scope if other is not scope]
         owner = self.people["owner"]
-        return replace(owner, key=make_key(self.context, owner.user_id, scopes))
+        if scope not in self.keys:
+            self.keys[scope] = make_key(self.context, owner.user_id, scopes)
+        return replace(owner, key=self.keys[scope])
 
     def with_key(self, key: str) -> Person:
         return replace(self.people["anonymous"], key=key)
@@ -107,6 +110,7 @@ def _rest(owned: dict[str, int], ids: dict[str, int]) -> dict[str, int]:
         **owned, name="rack", prefix="enroll_", key_hash=digest(ENROLMENT_KEY)
     )
     talk = Conversation.create(**owned, model=ids["model_id"], title="Talk")
+    preset = Preset.create(**owned, name="Ours", trainer="sft")
     owner = User.get_by_id(owned["user"])
     _, session = accounts.start_session(owner, 1, "", "")
     key = ApiKey.create(
@@ -115,6 +119,7 @@ def _rest(owned: dict[str, int], ids: dict[str, int]) -> dict[str, int]:
     return {
         "worker_id": worker.id, "master_id": master.id, "conversation_id": talk.id,
         "session_id": session.id, "api_key_id": key.id, "user_id": owner.id,
+        "preset_id": preset.id,
     }  # fmt: skip
 
 

@@ -135,7 +135,12 @@ CASES: dict[str, Case] = {
     "DELETE /api/v1/models/<int:model_id>": Case(CHANGED),
     # --- training
     "GET /api/v1/trainers": Case(ANYONE),
+    "GET /api/v1/presets": Case(ANYONE),
+    "POST /api/v1/presets": Case(ANYONE, lambda ids: {"name": "x"}),
+    "PATCH /api/v1/presets/<int:preset_id>": Case(CHANGED, lambda ids: {"name": "y"}),
+    "DELETE /api/v1/presets/<int:preset_id>": Case(CHANGED),
     "GET /api/v1/training-jobs": Case(ANYONE),
+    "POST /api/v1/training-jobs/validate": Case(ANYONE, lambda ids: {}),
     "POST /api/v1/training-jobs": Case(NAMED, training),
     "GET /api/v1/training-jobs/<int:job_id>": Case(SEEN, path=JOB),
     "PATCH /api/v1/training-jobs/<int:job_id>": Case(CHANGED, lambda ids: {"name": "x"}, JOB),

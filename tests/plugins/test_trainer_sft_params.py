@@ -106,7 +106,7 @@ def test_other_tools_words_become_ours(given: dict[str, Any], name: str, value: 
     [
         ({"epochz": 3}, "epochz", "`epochs`"),
         ({"lora_rnk": 8}, "lora_rnk", "`lora_rank`"),
-        ({"epochs": 0}, "epochs", "greater than 0"),
+        ({"epochs": 0}, "epochs", "above 0 and up to 1000"),
         ({"epochs": True}, "epochs", "number"),
         ({"epochs": float("nan")}, "epochs", "number"),
         ({"batch_size": 0}, "batch_size", "1 or more"),
@@ -125,7 +125,7 @@ def test_other_tools_words_become_ours(given: dict[str, Any], name: str, value: 
         ({"sample_prompts": 99}, "sample_prompts", "0 to 10"),
         ({"hub_push": "me/model"}, "hub_push", "push"),
         ({"report_to": ["wandb"]}, "report_to", "trackers"),
-        ({"seed": -1}, "seed", "greater than or equal to 0"),
+        ({"seed": -1}, "seed", "0 or more"),
         ({"lora_r": 5000}, "lora_r", "4096"),
     ],
 )

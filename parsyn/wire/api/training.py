@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from parsyn.wire.api.base import In, Name, Out, Time
+from parsyn.wire.api.base import FieldProblem, In, Name, Out, Time
 from parsyn.wire.states import JobKind, JobStatus
 from parsyn.wire.tasks import Failure
 
@@ -22,12 +22,11 @@ class WorkerSelection(In):
     gpu_type: str | None = None
 
 
-class TrainingJobIn(In):
-    """`export` names formats that shall follow: it is refused before training if it can't."""
+class TrainingAsked(In):
+    """What a job is but for its data and model. `config` goes on top of the preset's; `export`
+    names formats that shall follow: it is refused before training if it can't."""
 
     name: Name | None = None
-    dataset_id: int
-    model_id: int
     validation_dataset_id: int | None = None
     trainer: str = "sft"
     preset: str | None = None
@@ -36,6 +35,18 @@ class TrainingJobIn(In):
     worker_selection: WorkerSelection = WorkerSelection()
     export: list[str] = Field(default=[], max_length=8)
     project_id: int | None = None
+
+
+class TrainingJobIn(TrainingAsked):
+    dataset_id: int
+    model_id: int
+
+
+class TrainingDraftIn(TrainingAsked):
+    """A job that is still being thought out."""
+
+    dataset_id: int | None = None
+    model_id: int | None = None
 
 
 class TrainingJobPatch(In):
@@ -99,6 +110,44 @@ class JobOut(Out):
     finished_at: Time | None
 
 
+class CheckOut(Out):
+    """One finding before a run. `params` fill the sentence of `code` in another language;
+    `fix` is a change of the request that mends it."""
+
+    code: str
+    level: Literal["ok", "warn", "error"]
+    message: str
+    advice: str | None = None
+    params: dict[str, str | int | float] = {}
+    fix: dict[str, Any] | None = None
+
+
+class EstimateOut(Out):
+    """Before a weight is loaded, by the trainer's own rules; null is not known.
+
+    `tokens` are those of all epochs, `memory_bytes` the least that a GPU must have free.
+    """
+
+    training_rows: int | None = None
+    validation_rows: int | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    effective_batch: int | None = None
+    max_length: int | None = None
+    trained_parameters: int | None = None
+    memory_bytes: int | None = None
+
+
+class TrainingDraftOut(Out):
+    """What would be said to this job: `errors` refuse it, `checks` are worth knowing."""
+
+    ok: bool
+    errors: list[FieldProblem]
+    checks: list[CheckOut]
+    estimate: EstimateOut | None
+    resolved_config: dict[str, Any] | None
+
+
 class TrainingJobOut(JobOut):
     """`config` is what was asked for, `resolved_config` with every default filled in."""
 
@@ -108,6 +157,7 @@ class TrainingJobOut(JobOut):
     model_name: str | None
     validation_dataset_id: int | None
     trainer: str
+    preset: str | None = None
     config: dict[str, Any]
     resolved_config: dict[str, Any]
     export: list[str]

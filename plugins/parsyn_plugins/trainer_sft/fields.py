@@ -58,8 +58,9 @@ def _no_bool(value: Any) -> Any:
 
 Auto = Literal["auto"]
 Number = Annotated[float, BeforeValidator(_no_bool)]
-Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=LIMIT)]
-Whole = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**32 - 1)]
+Count = Annotated[int, Field(ge=1, le=LIMIT), BeforeValidator(_no_bool)]
+Whole = Annotated[int, Field(ge=0, le=2**32 - 1), BeforeValidator(_no_bool)]
+Rank = Annotated[int, Field(ge=1, le=4096), BeforeValidator(_no_bool)]
 AutoCount = Annotated[
     Auto | Annotated[int, Field(ge=1, le=LIMIT)],
     in_words('must be a whole number, 1 or more, or "auto".'),

@@ -15,6 +15,7 @@ from parsyn_plugins.trainer_sft.fields import (
     AutoSplit,
     Count,
     Number,
+    Rank,
     Whole,
     in_words,
     setting,
@@ -134,9 +135,7 @@ class SftParams(PluginParams):
     )
     seed: Whole = setting(42, "Seed", "The same seed gives the same run.", DATA, advanced=True)
 
-    lora_r: Count = setting(
-        16, "Rank", "Size of the adapter.", ADAPTER, aliases=["lora_rank"], le=4096
-    )
+    lora_r: Rank = setting(16, "Rank", "Size of the adapter.", ADAPTER, aliases=["lora_rank"])
     lora_alpha: Number = setting(
         32.0, "Alpha", "Weight of the adapter, by custom twice the rank.", ADAPTER, gt=0, le=65536
     )

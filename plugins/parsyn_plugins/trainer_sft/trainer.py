@@ -8,10 +8,12 @@ from typing import Any
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.plugin.params import parse_params
 from parsyn.plugin.task import TaskContext, TaskOutcome
-from parsyn.plugin.trainer import ModelFacts, Trainer, TrainInputs
+from parsyn.plugin.trainer import DataFacts, ModelFacts, RunEstimate, Trainer, TrainInputs
 from parsyn.wire.states import SchemaKind
 from parsyn_plugins.trainer_sft.aliases import resolve
+from parsyn_plugins.trainer_sft.estimate import estimate
 from parsyn_plugins.trainer_sft.params import SftParams
+from parsyn_plugins.trainer_sft.presets import PRESETS
 
 ACCEPTS = frozenset(
     {
@@ -30,6 +32,7 @@ class SftTrainer(Trainer[SftParams]):
     title = "Supervised fine-tuning"
     Params = SftParams
     accepts = ACCEPTS
+    presets = PRESETS
 
     def parse(self, config: Mapping[str, Any]) -> SftParams:
         values, errors = resolve(config)
@@ -51,6 +54,9 @@ class SftTrainer(Trainer[SftParams]):
                 f"{context} tokens: give {context} or less."
             )
         return reasons
+
+    def estimate(self, params: SftParams, model: ModelFacts | None, data: DataFacts) -> RunEstimate:
+        return estimate(params, model, data)
 
     def train(self, params: SftParams, inputs: TrainInputs, context: TaskContext) -> TaskOutcome:
         from parsyn_plugins.trainer_sft.run import train
