@@ -131,9 +131,12 @@ class Attempt:
         return await self._runner.run(order, env)
 
     async def _order(self, spec: WorkSpec) -> TaskOrder:
+        began = time.monotonic()
+        self.journal.log(f"Attempt {self.key.attempt} on {self.tools.device}; fetching its files.")
         inputs = await self.tools.inputs.for_task(
             spec, Scope(task=self.key), self.folder / "inputs", self._downloading
         )
+        self.journal.log(f"Everything is here after {time.monotonic() - began:.1f} s; starting.")
         self.journal.phase(TaskPhase.LOADING)
         plugin = {"train": "trainer", "evaluate": "evaluator", "export": "exporter"}[spec.kind]
         return TaskOrder(
@@ -167,6 +170,7 @@ class Attempt:
         elif self.stopped or isinstance(answer, CancelledEvent):
             await self.courier.result("cancelled", now)
         elif isinstance(answer, FailedEvent):
+            self.journal.log(answer.failure.message, "error")
             await self.courier.result("failed", now, failure=answer.failure)
         elif answer.folder and not inside(_work_folder(self.folder), answer.folder):
             await self.courier.result("failed", now, failure=_elsewhere(answer.folder))
