@@ -6,22 +6,23 @@ import asyncio
 import json
 from typing import Any
 
-from parsyn.hub.queries import choice, search_text
+from parsyn.hub.queries import choice, choices, search_text
 from parsyn.hub.routing import Api, hub, integer, paging, principal
-from parsyn.services import enrollment, removal, workers
+from parsyn.services import enrollment, history, removal, worker_control, workers
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.workers import (
     MasterKeyCreated,
     MasterKeyIn,
     MasterKeyOut,
     WorkerCreated,
+    WorkerEventOut,
     WorkerIn,
     WorkerMetrics,
     WorkerOut,
     WorkerPatch,
     WorkersSummary,
 )
-from parsyn.wire.states import Scope, WorkerStatus
+from parsyn.wire.states import Scope, WorkerEventKind, WorkerStatus
 
 api = Api("workers")
 ONE = "/workers/<int:worker_id>"
@@ -60,7 +61,7 @@ async def get(worker_id: int) -> dict[str, Any]:
 
 
 @api.endpoint("GET", f"{ONE}/metrics", scope=Scope.READ, answers=Page[WorkerMetrics])
-async def history(worker_id: int) -> dict[str, Any]:
+async def measurements(worker_id: int) -> dict[str, Any]:
     """What it measured of itself since `since` (seconds since the epoch), oldest first."""
     context = hub().context
     await context.database.read(workers.find, principal(), worker_id)
@@ -70,11 +71,27 @@ async def history(worker_id: int) -> dict[str, Any]:
     return {"items": items, "total": len(items)}
 
 
+@api.endpoint(
+    "GET",
+    f"{ONE}/events",
+    scope=Scope.READ,
+    answers=Page[WorkerEventOut],
+    query={"kind": "Only lines of these kinds, several with commas."},
+)
+async def events(worker_id: int) -> dict[str, Any]:
+    """Its history, newest first: came, went, refused, failed, measured, changed."""
+    limit, offset = paging()
+    kinds = [WorkerEventKind(kind) for kind in choices("kind", list(WorkerEventKind))]
+    return await hub().context.database.read(
+        history.list_page, principal(), worker_id, limit, offset, kinds
+    )
+
+
 @api.endpoint("PATCH", ONE, scope=Scope.WORKERS, body=WorkerPatch, answers=WorkerOut)
 async def patch(worker_id: int, body: WorkerPatch) -> dict[str, Any]:
-    """Rename it, or change what it is used for."""
+    """Rename it, change what it is used for, or set its owner's limits."""
     context = hub().context
-    return await context.database.write(workers.patch, context, principal(), worker_id, body)
+    return await context.database.write(worker_control.patch, context, principal(), worker_id, body)
 
 
 @api.endpoint("DELETE", ONE, scope=Scope.WORKERS)
@@ -95,21 +112,32 @@ async def rotate_key(worker_id: int) -> dict[str, Any]:
 async def pause(worker_id: int) -> dict[str, Any]:
     """Offer it nothing new until it is resumed."""
     context = hub().context
-    return await context.database.write(workers.set_paused, context, principal(), worker_id, True)
+    return await context.database.write(
+        worker_control.set_paused, context, principal(), worker_id, True
+    )
 
 
 @api.endpoint("POST", f"{ONE}/resume", scope=Scope.WORKERS, answers=WorkerOut)
 async def resume(worker_id: int) -> dict[str, Any]:
     """Take back a pause or a drain."""
     context = hub().context
-    return await context.database.write(workers.resume, context, principal(), worker_id)
+    return await context.database.write(worker_control.resume, context, principal(), worker_id)
 
 
 @api.endpoint("POST", f"{ONE}/drain", scope=Scope.WORKERS, answers=WorkerOut)
 async def drain(worker_id: int) -> dict[str, Any]:
     """Let it finish what it runs and take nothing new."""
     context = hub().context
-    return await context.database.write(workers.set_draining, context, principal(), worker_id, True)
+    return await context.database.write(
+        worker_control.set_draining, context, principal(), worker_id, True
+    )
+
+
+@api.endpoint("POST", f"{ONE}/benchmark", scope=Scope.WORKERS, answers=WorkerOut, status=202)
+async def benchmark(worker_id: int) -> dict[str, Any]:
+    """Ask for a fresh benchmark, which is made once nothing runs there."""
+    context = hub().context
+    return await context.database.write(worker_control.measure, context, principal(), worker_id)
 
 
 # --- enrolment keys --------------------------------------------------------------------------

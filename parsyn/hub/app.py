@@ -33,6 +33,7 @@ ROUTES = (
     "api_presets",
     "api_evaluations",
     "api_exports",
+    "api_queue",
     "api_workers",
     "api_conversations",
     "openai_api",

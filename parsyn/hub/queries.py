@@ -18,13 +18,26 @@ def optional_id(name: str) -> int | None:
     return integer(name, 0, 1, LARGEST_ID) if request.args.get(name) else None
 
 
-def choice(name: str, choices: Sequence[str]) -> str:
+def choice(name: str, known: Sequence[str]) -> str:
     """One of a closed set, or "" where it was not given. Raises 422 that names them."""
     value = request.args.get(name, "")
-    if value and value not in choices:
-        message = f"{name} must be one of {', '.join(choices)}, not {value[:60]!r}."
-        raise invalid(["query", name], message)
+    if value:
+        _require_known(name, value, known)
     return value
+
+
+def choices(name: str, known: Sequence[str]) -> list[str]:
+    """Some of a closed set, with commas; none where it was not given. Raises 422."""
+    values = [value for value in request.args.get(name, "").split(",") if value]
+    for value in values:
+        _require_known(name, value, known)
+    return values
+
+
+def _require_known(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        message = f"{name} must be one of {', '.join(known)}, not {value[:60]!r}."
+        raise invalid(["query", name], message)
 
 
 def search_text() -> str:

@@ -20,7 +20,14 @@ from parsyn.hub.worker_desk import Desk
 from parsyn.services import enrollment, presence
 from parsyn.services.enrollment import Refused
 from parsyn.services.presence import Arrival
-from parsyn.wire.worker import PROTOCOL, CloseCode, Hello, worker_messages
+from parsyn.wire.worker import (
+    PROTOCOL,
+    CloseCode,
+    Hello,
+    WorkerMessage,
+    is_unknown,
+    worker_messages,
+)
 
 if TYPE_CHECKING:
     from parsyn.hub.app import Hub
@@ -128,7 +135,9 @@ class WorkerSockets:
                     frame = await socket.receive()
                     patience.reschedule(loop.time() + limit)
                     connection.heard_at = loop.time()
-                    await desk.take(worker_messages.validate_json(frame))
+                    message = _understood(frame)
+                    if message is not None:
+                        await desk.take(message)
         except TimeoutError:
             connection.outbox.close(CloseCode.SILENT, f"Nothing was heard for {limit:.0f} s.")
         except ValidationError as error:
@@ -175,6 +184,16 @@ def _credential(socket: Websocket) -> str:
             CloseCode.BAD_CREDENTIAL, "Send the agent's key as `Authorization: Bearer …`."
         )
     return str(token.strip())
+
+
+def _understood(frame: str | bytes) -> WorkerMessage | None:
+    """None for a message of a newer agent, which says more than this hub knows of."""
+    try:
+        return worker_messages.validate_json(frame)
+    except ValidationError as error:
+        if is_unknown(error):
+            return None
+        raise
 
 
 async def _hello(socket: Websocket) -> Hello:

@@ -118,6 +118,8 @@ class Desk:
             gpu_utilization=message.gpu_utilization,
             vram_used=message.vram_used,
             vram_total=message.vram_total,
+            vram_foreign=message.vram_foreign,
+            foreign_processes=message.foreign_processes,
             cpu=message.cpu,
             ram=message.ram_used,
             ram_total=message.ram_total,

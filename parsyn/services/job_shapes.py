@@ -13,7 +13,7 @@ from parsyn.store.workers import Worker
 from parsyn.wire.api.models import EvaluationOut, ExportOut
 from parsyn.wire.api.training import JobOut, TrainingJobOut
 from parsyn.wire.events import EventType
-from parsyn.wire.states import JobKind, TaskStatus
+from parsyn.wire.states import JobKind, TaskStatus, priority_of
 
 
 def as_out(job: Job) -> dict[str, Any]:
@@ -118,6 +118,7 @@ def _base(row: Job, task: Task | None, workers: dict[int, str]) -> dict[str, Any
         "progress": row.progress,
         "failure": row.failure,
         "waiting": row.waiting,
+        "priority": priority_of(row.priority),
         "worker_id": worker_id,
         "worker_name": workers.get(worker_id) if worker_id else None,
         "created_at": row.created_at,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import peewee
 
-from parsyn.services import job_shapes, jobs, signals, tasks, workers
+from parsyn.services import history, job_shapes, jobs, signals, tasks, workers
 from parsyn.services.context import Context
 from parsyn.store.jobs import Task
 from parsyn.store.workers import Worker
-from parsyn.wire.states import TaskStatus, WorkerStatus
+from parsyn.wire.states import TaskStatus, WorkerEventKind, WorkerStatus
 from parsyn.wire.worker import CloseCode
 
 STOP_SECONDS = 120.0
@@ -46,6 +46,7 @@ def set_offline(context: Context, worker: Worker) -> None:
         .execute()
     )
     if changed:
+        history.note(worker.id, WorkerEventKind.WENT, "Its connection is gone.")
         workers.moved(context, worker.id, WorkerStatus.OFFLINE, worker.status)
         signals.wake(context)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from parsyn import __version__
 from parsyn.clock import now
-from parsyn.services import enrollment, leases, signals, tasks, workers
+from parsyn.services import enrollment, history, leases, signals, tasks, workers
 from parsyn.services.context import Context
 from parsyn.store.jobs import Task
 from parsyn.store.workers import Worker
-from parsyn.wire.states import TaskStatus, WorkerStatus, WorkerType
+from parsyn.wire.states import TaskStatus, WorkerEventKind, WorkerStatus, WorkerType
 from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, HubMessage, TaskKey, Welcome
 
 BROKEN = "The connection broke before it could answer."
@@ -49,6 +49,7 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
     _describe(worker, hello, connection)
     stale, then = _reconcile(context, worker, hello.running)
     if previous == WorkerStatus.OFFLINE:
+        history.note(worker.id, WorkerEventKind.CAME, f"It came, as version {hello.version[:60]}.")
         workers.moved(context, worker.id, WorkerStatus.IDLE, previous)
     else:
         workers.publish(context, worker.id)
@@ -163,6 +164,7 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
             values |= {"status": WorkerStatus.IDLE, "connection": connection}
         Worker.update(**values).where(Worker.id == worker_id).execute()
     for worker_id in returned:
+        history.note(worker_id, WorkerEventKind.CAME, "It was heard again.")
         workers.moved(context, worker_id, WorkerStatus.IDLE, WorkerStatus.OFFLINE)
         leases.seen_again(context, worker_id)
     back = Task.select(Task.worker).where(
@@ -177,9 +179,22 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
 def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:
     """Keep the agent's measurement."""
     values = benchmark.model_dump(exclude={"type"})
+    worker = Worker.by_id(worker_id)
+    if worker is None or worker.benchmark == values:
+        return
     Worker.update(benchmark=values).where(Worker.id == worker_id).execute()
+    history.note(worker_id, WorkerEventKind.MEASURED, _measured(benchmark))
     workers.publish(context, worker_id)
     signals.wake(context)
+
+
+def _measured(benchmark: Benchmark) -> str:
+    if benchmark.fallback:
+        return "It could not be measured in time; a low score is assumed."
+    return (
+        f"Score {benchmark.score:.1f}: {benchmark.tflops:.1f} TFLOPS,"
+        f" {benchmark.bandwidth_gbs:.0f} GB/s, batches of up to {benchmark.max_batch}."
+    )
 
 
 def still_connected(context: Context, connections: Mapping[int, str]) -> None:

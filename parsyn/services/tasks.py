@@ -7,7 +7,7 @@ from typing import Any
 import peewee
 
 from parsyn.clock import now
-from parsyn.services import checkpoints, job_shapes, jobs, models, signals, workers
+from parsyn.services import checkpoints, history, job_shapes, jobs, models, signals, workers
 from parsyn.services.context import Context
 from parsyn.services.failures import advised
 from parsyn.services.principal import Principal
@@ -22,6 +22,7 @@ from parsyn.wire.states import (
     JobStatus,
     ProjectRole,
     TaskStatus,
+    WorkerEventKind,
     sources_of,
 )
 from parsyn.wire.tasks import Failure, TaskSpec
@@ -93,6 +94,7 @@ def withdraw(context: Context, task: Task, reason: str, *, blamed: bool = True) 
     refused = dict(task.refused_by)
     if blamed:
         refused[str(task.worker_id)] = {"at": now(), "reason": reason}
+        history.note(task.worker_id, WorkerEventKind.REFUSED, reason, task.job_id)
     name = task.worker.name if task.worker else "The worker"
     taken_back = move(
         task.id, task.attempt, TaskStatus.QUEUED, worker=None, offered_at=None, refused_by=refused
@@ -157,6 +159,8 @@ def again(
 
 def fail(context: Context, task: Task, failure: Failure) -> None:
     """An attempt failed: once more where the infrastructure did it, else the job's end."""
+    text = f"{failure.reason}: {failure.message}"
+    history.note(task.worker_id, WorkerEventKind.FAILED, text, task.job_id)
     limit = context.settings.integer("leases.max_attempts")
     tries = task.attempt - task.first_attempt + 1
     if failure.reason in RETRIED_BY_ITSELF and tries < limit:

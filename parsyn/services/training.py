@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
-from parsyn.services import checkpoints, ingredients, job_shapes, jobs, tasks, training_parts
+from parsyn.services import checkpoints, ingredients, job_shapes, jobs, queue, tasks, training_parts
 from parsyn.services.context import Context
 from parsyn.services.datasets import dataset_ref
 from parsyn.services.models import model_ref
@@ -16,7 +16,7 @@ from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
 from parsyn.store.models import Model
 from parsyn.wire.api.training import ResumeIn, TrainingJobIn, TrainingJobPatch
-from parsyn.wire.states import JobKind, JobStatus, ProjectRole
+from parsyn.wire.states import LEVELS, JobKind, JobStatus, ProjectRole
 from parsyn.wire.tasks import TrainSpec
 
 TRAINING = JobKind.TRAINING
@@ -26,6 +26,7 @@ def create(context: Context, who: Principal, body: TrainingJobIn) -> dict[str, A
     """A pending job whose every part is there and fits. Raises 422 at the field that does not."""
     parts = training_parts.gather(context, who, body, body.dataset_id, body.model_id)
     parts.refuse()
+    queue.require_priority(who, parts.project_id, body.priority)
     model, dataset = parts.model, parts.dataset
     assert model is not None
     assert dataset is not None
@@ -42,6 +43,7 @@ def create(context: Context, who: Principal, body: TrainingJobIn) -> dict[str, A
         validation_dataset=parts.validation,
         request={**request, "config": parts.config},
         params=parts.params.model_dump(mode="json"),
+        priority=LEVELS[body.priority],
     )
     jobs.note(job.id, "pending", "Created.")
     return job_shapes.publish(context, job.id)

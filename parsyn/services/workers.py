@@ -8,18 +8,19 @@ from typing import Any
 
 import peewee
 
+from parsyn.clock import now
 from parsyn.errors import not_found
-from parsyn.services import outbox, signals
+from parsyn.services import availability, outbox, signals
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.jobs import Job, Task
 from parsyn.store.projects import Owned, ProjectMember, visible
 from parsyn.store.workers import Worker
-from parsyn.wire.api.workers import WorkerIn, WorkerOut, WorkerPatch
+from parsyn.wire.api.workers import WorkerIn, WorkerOut
 from parsyn.wire.events import EventType
 from parsyn.wire.states import ProjectRole, TaskKind, TaskStatus, WorkerStatus, WorkerType
-from parsyn.wire.worker import CloseCode, Drain
+from parsyn.wire.worker import CloseCode
 
 WORKING = (TaskStatus.OFFERED, TaskStatus.RUNNING)
 
@@ -111,7 +112,10 @@ def working_on(worker_ids: Sequence[int]) -> dict[int, Task]:
 
 
 def _as_out(row: Worker, task: Task | None) -> dict[str, Any]:
-    return {**row.__data__, "status": status_of(row, task), "current_job": _current_job(task),
+    status = status_of(row, task)
+    held_back = availability.held_back(row, now()) if status != WorkerStatus.OFFLINE else None
+    return {**row.__data__, "status": status, "current_job": _current_job(task),
+            "limits": row.limits or {}, "unavailable": held_back,
             "user_id": row.user_id, "project_id": row.project_id}  # fmt: skip
 
 
@@ -163,17 +167,6 @@ def new_key() -> str:
     return f"wkr_{secrets.token_urlsafe(32)}"
 
 
-def patch(context: Context, who: Principal, worker_id: int, body: WorkerPatch) -> dict[str, Any]:
-    """Rename, or change what it is used for."""
-    find(who, worker_id, ProjectRole.EDITOR)
-    changes = body.model_dump(exclude_none=True)
-    if changes:
-        Worker.update(**changes).where(Worker.id == worker_id).execute()
-        publish(context, worker_id)
-        signals.wake(context)
-    return get(who, worker_id)
-
-
 def rotate_key(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
     """A new key; the old one stops working and its socket is closed."""
     row = find(who, worker_id, ProjectRole.ADMIN)
@@ -181,35 +174,6 @@ def rotate_key(context: Context, who: Principal, worker_id: int) -> dict[str, An
     Worker.update(key_hash=digest(key)).where(Worker.id == row.id).execute()
     signals.close_socket(context, row.id, CloseCode.REVOKED, "This agent's key was replaced.")
     return {"worker": as_out(row), "api_key": key}
-
-
-def set_paused(context: Context, who: Principal, worker_id: int, paused: bool) -> dict[str, Any]:
-    """A paused worker finishes what it runs and is offered nothing new."""
-    find(who, worker_id, ProjectRole.EDITOR)
-    Worker.update(paused=paused).where(Worker.id == worker_id).execute()
-    publish(context, worker_id)
-    signals.wake(context)
-    return get(who, worker_id)
-
-
-def set_draining(
-    context: Context, who: Principal, worker_id: int, draining: bool
-) -> dict[str, Any]:
-    """As paused, and the agent is told, so that it refuses by itself."""
-    find(who, worker_id, ProjectRole.EDITOR)
-    Worker.update(draining=draining).where(Worker.id == worker_id).execute()
-    signals.tell(context, worker_id, Drain(on=draining))
-    publish(context, worker_id)
-    signals.wake(context)
-    return get(who, worker_id)
-
-
-def resume(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
-    """Take back a pause or a drain."""
-    row = find(who, worker_id, ProjectRole.EDITOR)
-    if row.draining:
-        set_draining(context, who, worker_id, False)
-    return set_paused(context, who, worker_id, False)
 
 
 # --- events ----------------------------------------------------------------------------------

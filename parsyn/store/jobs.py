@@ -17,8 +17,8 @@ class Job(Owned):
 
     `request` holds, by kind: training {trainer, config, export, distributed, worker_selection},
     evaluation {evaluator}, export {format}, import {}. `result` is the manifest's facts.
-    A queue is worked through by `priority` (larger first), then `position` (smaller first; null:
-    the time of creation).
+    The queue is worked through by `priority` (a level; larger first), then fairly between users,
+    and each user's jobs by `position` (smaller first; null: when its task was made).
     """
 
     kind = peewee.CharField()

@@ -13,10 +13,20 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from parsyn.wire import events
-from parsyn.wire.api import accounts, base, chat, datasets, models, presets, training, workers
+from parsyn.wire.api import (
+    accounts,
+    base,
+    chat,
+    datasets,
+    models,
+    presets,
+    queue,
+    training,
+    workers,
+)
 
 MODULES: tuple[ModuleType, ...] = (
-    base, accounts, datasets, models, training, presets, workers, chat, events,
+    base, accounts, datasets, models, training, presets, queue, workers, chat, events,
 )  # fmt: skip
 
 

@@ -89,6 +89,22 @@ class JobKind(StrEnum):
     IMPORT = "import"
 
 
+class Priority(StrEnum):
+    """Which jobs go before others; `high` is for admins."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+LEVELS: Mapping[Priority, int] = {Priority.LOW: -1, Priority.NORMAL: 0, Priority.HIGH: 1}
+"""Priorities as they are stored, to be compared."""
+
+
+def priority_of(level: int) -> Priority:
+    return next(priority for priority, known in LEVELS.items() if known == level)
+
+
 class TaskKind(StrEnum):
     TRAIN = "train"
     EVALUATE = "evaluate"
@@ -119,6 +135,17 @@ class WorkerStatus(StrEnum):
     BUSY = "busy"
     DRAINING = "draining"
     PAUSED = "paused"
+
+
+class WorkerEventKind(StrEnum):
+    """What the history of a worker tells of."""
+
+    CAME = "came"
+    WENT = "went"
+    REFUSED = "refused"
+    FAILED = "failed"
+    MEASURED = "measured"
+    CHANGED = "changed"
 
 
 class WorkerType(StrEnum):

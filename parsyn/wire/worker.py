@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from parsyn.wire.refs import FileRef, Frozen, ModelRef
 from parsyn.wire.states import TaskPhase, WorkerType
@@ -88,13 +88,18 @@ class Heartbeat(Frozen):
 
 
 class SystemMetrics(Frozen):
-    """Utilisation in percent 0..100, memory and disk in bytes."""
+    """Utilisation in percent 0..100, memory and disk in bytes.
+
+    `vram_foreign` is what processes hold that this agent did not start; null: not known.
+    """
 
     type: Literal["system_metrics"] = "system_metrics"
     at: float
     gpu_utilization: float | None = None
     vram_used: int | None = None
     vram_total: int | None = None
+    vram_foreign: int | None = None
+    foreign_processes: int | None = None
     cpu: float = 0.0
     ram_used: int = 0
     ram_total: int = 0
@@ -102,12 +107,15 @@ class SystemMetrics(Frozen):
 
 
 class Benchmark(Frozen):
+    """TFLOPS in `precision`, GB/s read and written; `fallback` where values are assumed."""
+
     type: Literal["benchmark"] = "benchmark"
     score: float
     tflops: float
     bandwidth_gbs: float
     max_batch: int
     fallback: bool = False
+    precision: str | None = None
     measured_at: float
 
 
@@ -305,11 +313,16 @@ class Ack(TaskKey):
 
 
 class Offer(TaskKey):
+    """`needs_vram` is the least GPU memory without which the task cannot run, `vram_cap` the most
+    that the machine's owner lets it take; bytes."""
+
     type: Literal["offer"] = "offer"
     job_id: int
     name: str
     spec: TaskSpec
     seconds_to_accept: float = 10.0
+    needs_vram: int | None = None
+    vram_cap: int | None = None
 
 
 class Cancel(TaskKey):
@@ -378,6 +391,12 @@ class Drain(Frozen):
     on: bool = True
 
 
+class Measure(Frozen):
+    """Measure the machine again as soon as nothing runs, and send a `benchmark`."""
+
+    type: Literal["measure"] = "measure"
+
+
 HubMessage = Annotated[
     Welcome
     | HeartbeatAck
@@ -389,9 +408,18 @@ HubMessage = Annotated[
     | ChatCancel
     | Load
     | Unload
-    | Drain,
+    | Drain
+    | Measure,
     Field(discriminator="type"),
 ]
 
 worker_messages: TypeAdapter[WorkerMessage] = TypeAdapter(WorkerMessage)
 hub_messages: TypeAdapter[HubMessage] = TypeAdapter(HubMessage)
+
+
+def is_unknown(error: ValidationError) -> bool:
+    """Whether a frame is a message of a type that this version does not know.
+
+    Within one protocol number a newer peer may send such; they are ignored.
+    """
+    return all(item["type"] == "union_tag_invalid" for item in error.errors())

@@ -176,16 +176,24 @@ CASES: dict[str, Case] = {
     "GET /api/v1/exports/<int:job_id>/logs": Case(SEEN, path=EXPORT),
     "GET /api/v1/exports/<int:job_id>/events": Case(SEEN, path=EXPORT),
     "DELETE /api/v1/exports/<int:job_id>": Case(CHANGED, path=EXPORT),
+    # --- the queue
+    "GET /api/v1/queue": Case(ANYONE),
+    "PATCH /api/v1/queue/<int:job_id>": Case(CHANGED, lambda ids: {"priority": "low"}, JOB),
+    "POST /api/v1/queue/<int:job_id>/move": Case(
+        CHANGED, lambda ids: {"before_id": ids["training_id"]}, JOB
+    ),
     # --- workers
     "GET /api/v1/workers": Case(ANYONE),
     "GET /api/v1/workers/summary": Case(ANYONE),
     "POST /api/v1/workers": Case(ANYONE, lambda ids: {"name": "rig-2"}),
     "GET /api/v1/workers/<int:worker_id>": Case(SEEN),
     "GET /api/v1/workers/<int:worker_id>/metrics": Case(SEEN),
+    "GET /api/v1/workers/<int:worker_id>/events": Case(SEEN),
     "PATCH /api/v1/workers/<int:worker_id>": Case(CHANGED, lambda ids: {"name": "x"}),
     "POST /api/v1/workers/<int:worker_id>/pause": Case(CHANGED, lambda ids: {}),
     "POST /api/v1/workers/<int:worker_id>/resume": Case(CHANGED, lambda ids: {}),
     "POST /api/v1/workers/<int:worker_id>/drain": Case(CHANGED, lambda ids: {}),
+    "POST /api/v1/workers/<int:worker_id>/benchmark": Case(CHANGED, lambda ids: {}),
     "POST /api/v1/workers/<int:worker_id>/rotate-key": Case(GOVERNED, lambda ids: {}),
     "DELETE /api/v1/workers/<int:worker_id>": Case(GOVERNED),
     "GET /api/v1/master-keys": Case(ANYONE),

@@ -25,6 +25,7 @@ from parsyn.wire.worker import (
     Welcome,
     WorkerMessage,
     hub_messages,
+    is_unknown,
 )
 from parsyn_worker.address import HubAddress
 from parsyn_worker.refusal import REFUSED_DELAY, Refusal, explain
@@ -158,6 +159,9 @@ class Session:
             try:
                 message = hub_messages.validate_json(frame)
             except ValidationError as error:
+                if is_unknown(error):
+                    log.debug("The hub is newer: a message of its was not understood.")
+                    continue
                 log.warning("A message of the hub was not understood: %s", error.errors()[0]["msg"])
                 continue
             if isinstance(message, Ack):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from parsyn.wire.api.base import FieldProblem, In, Name, Out, Time
-from parsyn.wire.states import JobKind, JobStatus
+from parsyn.wire.states import JobKind, JobStatus, Priority
 from parsyn.wire.tasks import Failure
 
 
@@ -34,6 +34,7 @@ class TrainingAsked(In):
     distributed: Distributed = Distributed()
     worker_selection: WorkerSelection = WorkerSelection()
     export: list[str] = Field(default=[], max_length=8)
+    priority: Priority = Priority.NORMAL
     project_id: int | None = None
 
 
@@ -75,19 +76,33 @@ class ProgressOut(Out):
 
 
 class RankedWorker(Out):
+    """`predicted_seconds` is how long the job would run there, `basis` from what that is known;
+    `wait_seconds` until the worker is free (0: now; null: not known)."""
+
     worker_id: int
     name: str
     reason: str
+    busy: bool = False
     predicted_seconds: float | None = None
+    wait_seconds: float | None = None
+    basis: str | None = None
 
 
 class PlacementOut(Out):
-    """Why this machine: who was ranked, who was passed over, and the reason in a sentence."""
+    """Why this machine: `ranked` fit, soonest done first, busy ones too; `refused` do not fit.
+
+    `memory_bytes` is the least GPU memory that the job needs, `tokens` what it will train on, as
+    far as known. Both lists are cut at 20; `passed_over` counts all that were refused.
+    """
 
     chosen: RankedWorker | None = None
     ranked: list[RankedWorker] = []
     refused: list[RankedWorker] = []
+    passed_over: int = 0
     waiting: str | None = None
+    memory_bytes: int | None = None
+    tokens: int | None = None
+    at: Time | None = None
 
 
 class JobOut(Out):
@@ -103,6 +118,7 @@ class JobOut(Out):
     progress: ProgressOut
     failure: Failure | None
     waiting: str | None
+    priority: Priority
     worker_id: int | None
     worker_name: str | None
     created_at: Time
