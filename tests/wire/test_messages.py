@@ -29,6 +29,7 @@ from parsyn.wire.worker import (
     Load,
     Log,
     LogLine,
+    Measure,
     Metric,
     MetricPoint,
     Offer,
@@ -100,6 +101,7 @@ FROM_HUB = [
     Load(model=MODEL),
     Unload(model_id=1),
     Drain(on=False),
+    Measure(),
 ]
 BOTH = [(worker_messages, message) for message in FROM_WORKER]
 BOTH += [(hub_messages, message) for message in FROM_HUB]
