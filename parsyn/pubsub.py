@@ -1,7 +1,8 @@
 """Publish an event; every hub process hears it and passes it to its browsers.
 
 Events go through one Redis channel. Within a hub process they are also handed over directly, so
-that a dead Redis costs only what other processes say.
+that a dead Redis costs only what other processes say. What is meant for one hub process alone goes
+through a channel of its own.
 """
 
 from __future__ import annotations
@@ -23,8 +24,17 @@ from parsyn.wire.events import EventType
 
 log = logging.getLogger(__name__)
 CHANNEL = "parsyn:events"
+GAP, GAP_TOPIC = "bus.gap", "bus"
+"""Heard once Redis is back: what other processes said meanwhile was not."""
+OWN_TOPIC = "hub"
 WAITING_LIMIT = 10_000
+RETRY_SECONDS = 1.0
 Listener = Callable[[str, str, dict[str, Any]], None]
+
+
+def channel_of(origin: str) -> str:
+    """The Redis channel that only one hub process listens to."""
+    return f"parsyn:hub:{origin}"
 
 
 class Bus:
@@ -45,32 +55,46 @@ class Bus:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Listener | None = None
-        self._waiting: queue.Queue[str | None] = queue.Queue(WAITING_LIMIT)
+        self._waiting: queue.Queue[tuple[str, str] | None] = queue.Queue(WAITING_LIMIT)
+        self._missed = False
         self._sender: threading.Thread | None = None
 
     def publish(self, type: EventType | str, topic: str, data: dict[str, Any]) -> None:
         """Tell everyone. Never raises: what the event says is in the database anyway."""
+        self._hand_over(str(type), topic, data)
+        self._pass(CHANNEL, str(type), topic, data)
+
+    def send(self, origin: str, type: str, data: dict[str, Any]) -> None:
+        """Tell one hub process, which hears it on the topic `hub`. Never raises."""
+        if origin == self.origin:
+            self._hand_over(type, OWN_TOPIC, data)
+        else:
+            self._pass(channel_of(origin), type, OWN_TOPIC, data)
+
+    def _hand_over(self, type: str, topic: str, data: dict[str, Any]) -> None:
         if self._loop is not None and self._listener is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._listener, str(type), topic, data)
+            self._loop.call_soon_threadsafe(self._listener, type, topic, data)
+
+    def _pass(self, channel: str, type: str, topic: str, data: dict[str, Any]) -> None:
         body = json.dumps(
-            {"origin": self.origin, "type": str(type), "topic": topic, "data": data},
+            {"origin": self.origin, "type": type, "topic": topic, "data": data},
             separators=(",", ":"),
         )
         if self._sender is None:
-            self._send([body])
+            self._send([(channel, body)])
             return
         try:
-            self._waiting.put_nowait(body)
+            self._waiting.put_nowait((channel, body))
         except queue.Full:
             log.warning("Redis is too slow; an event of %s was not passed on", topic)
 
-    def _send(self, bodies: list[str]) -> None:
+    def _send(self, bodies: list[tuple[str, str]]) -> None:
         if self._redis is None:
             return
         try:
             with self._redis.pipeline(transaction=False) as pipeline:
-                for body in bodies:
-                    pipeline.publish(CHANNEL, body)
+                for channel, body in bodies:
+                    pipeline.publish(channel, body)
                 pipeline.execute()
         except redis.RedisError as error:
             log.warning("Redis did not take %d events: %s", len(bodies), error)
@@ -95,14 +119,18 @@ class Bus:
             try:
                 await self._receive(listener)
             except (redis.RedisError, OSError) as error:
-                log.warning("events from other processes are late: %s", error)
-            await asyncio.sleep(1)
+                log.warning("events from other processes are lost for now: %s", error)
+            self._missed = True
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _receive(self, listener: Listener) -> None:
         client = redis.asyncio.Redis.from_url(self.redis_url)
         try:
             async with client.pubsub() as channel:
-                await channel.subscribe(CHANNEL)
+                await channel.subscribe(CHANNEL, channel_of(self.origin))
+                if self._missed:
+                    self._missed = False
+                    listener(GAP, GAP_TOPIC, {})
                 async for message in channel.listen():
                     if message["type"] == "message":
                         self._pass_on(message["data"], listener)

@@ -167,7 +167,7 @@ async def _open_both(body: CompareIn) -> list[Answer]:
         inference.targets_of, context, principal(), body.model_ids, "model_ids"
     )
     for target in targets:
-        router.pick(target)
+        await router.pick(target)
     messages = [turn.model_dump() for turn in body.messages]
     answers: list[Answer] = []
     try:

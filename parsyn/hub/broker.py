@@ -180,7 +180,7 @@ class Broker:
                 connection.holdings.pop((message.task_id, message.attempt), None)
                 connection.drop(message.task_id, message.attempt)
             connection.outbox.put(message)
-        elif signal == Signal.CLOSE:
+        elif signal == Signal.CLOSE and data.get("connection") in (None, connection.id):
             connection.outbox.close(CloseCode(data["code"]), str(data["reason"]))
 
     def notice(self, worker: dict[str, Any]) -> None:

@@ -48,21 +48,31 @@ class PromptingWorker(Protocol):
 
 
 class Switchboard(Protocol):
-    """The broker, as far as the router needs it."""
+    """The workers of every hub process, as far as the router needs them.
 
+    `pass_on` takes what is said in chats of other processes, `model_of` knows what those ask.
+    """
+
+    async def refresh(self) -> None: ...
     def connections(self) -> Iterable[PromptingWorker]: ...
     async def send(self, worker_id: int, message: HubMessage) -> None: ...
+    def forget(self, chat_id: str) -> None: ...
+    def pass_on(self, worker_id: int, message: Token | ChatDone) -> None: ...
+    def model_of(self, worker_id: int, chat_id: str) -> ModelRef | None: ...
+    def worker_gone(self, worker_id: int) -> None: ...
 
 
 def router_of(hub: Hub) -> ChatRouter:
-    """The chat router of a hub process, made at the first call; the broker must be there."""
+    """The chat router of a hub process, made at the first call; the relay must be there."""
     if "chat" not in hub.parts:
-        hub.parts["chat"] = ChatRouter(hub.parts["broker"])
+        relay = hub.parts["relay"]
+        hub.parts["chat"] = relay_to = ChatRouter(relay)
+        relay.deliver = relay_to.deliver
     return cast("ChatRouter", hub.parts["chat"])
 
 
 class ChatRouter:
-    """Lives on the event loop of one hub process and serves the agents connected to it."""
+    """Lives on the event loop of one hub process, whose answers it keeps."""
 
     def __init__(self, broker: Switchboard, limits: Limits | None = None) -> None:
         self.broker = broker
@@ -77,12 +87,15 @@ class ChatRouter:
         """A token or the end of an answer. One for an answer that is gone or not its own is
         dropped."""
         answer = self._answers.get(message.chat_id)
-        if answer is not None and answer.worker_id == worker_id:
+        if answer is None:
+            self.broker.pass_on(worker_id, message)
+        elif answer.worker_id == worker_id:
             answer.take(message)
 
     def worker_gone(self, worker_id: int) -> None:
         """The socket closed: its answers end here with an error that says so."""
         self._loaded.pop(worker_id, None)
+        self.broker.worker_gone(worker_id)
         for answer in [a for a in self._answers.values() if a.worker_id == worker_id]:
             answer.fail(
                 FailureReason.WORKER_LOST,
@@ -93,14 +106,16 @@ class ChatRouter:
     def may_fetch(self, worker_id: int, chat_id: str, key: str) -> bool:
         """True where `key` is a file of the model (or its base) of that worker's running chat."""
         answer = self._answers.get(chat_id)
-        if answer is None or answer.worker_id != worker_id:
-            return False
-        return key in _keys(answer.model)
+        if answer is None:
+            model = self.broker.model_of(worker_id, chat_id)
+            return model is not None and key in _keys(model)
+        return answer.worker_id == worker_id and key in _keys(answer.model)
 
     # --- called by the routes -----------------------------------------------------------------
 
-    def pick(self, target: Target) -> PromptingWorker:
+    async def pick(self, target: Target) -> PromptingWorker:
         """The best connected worker that may answer. Raises 503 `no_worker`."""
+        await self.broker.refresh()
         near = [one for one in self.broker.connections() if _may_answer(one, target)]
         able = [one for one in near if one.worker_type in PROMPTING]
         ready = [one for one in able if one.status not in RESTING]
@@ -120,7 +135,7 @@ class ChatRouter:
 
         The caller reads it with a `Reader` and calls `cancel()` when nobody reads any more.
         """
-        worker, model = self.pick(target), target.model
+        worker, model = await self.pick(target), target.model
         answer = Answer(
             secrets.token_hex(12),
             worker.worker_id,
@@ -186,6 +201,7 @@ class ChatRouter:
 
     def _ended(self, answer: Answer) -> None:
         self._answers.pop(answer.chat_id, None)
+        self.broker.forget(answer.chat_id)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import Answer, End
 from parsyn.hub.chat import router_of
 from parsyn.services import turns
+from parsyn.services.inference import Target
 from parsyn.services.principal import Principal
+from parsyn.services.signals import ANSWERS, Signal
 from parsyn.services.turns import Turn, Written
 from parsyn.wire.api.chat import MessageIn
 from parsyn.wire.states import FailureReason
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from parsyn.hub.app import Hub
 
 STOPPING_SECONDS = 8.0
+ELSEWHERE_SECONDS = 2.0
 
 
 @dataclass
@@ -53,19 +57,47 @@ class Conversing:
         """
         context = self.hub.context
         target = await context.database.read(turns.target, context, who, conversation_id)
-        self.router.pick(target)
+        await self.router.pick(target)
         await self._wait_for_stopped(conversation_id)
         with self._slot(conversation_id) as slot:
-            turn = await context.database.write(turns.ask, who, conversation_id, body, target)
-            slot.answer = await self.router.open(turn.target, turn.messages, turn.sampling)
+            turn = await self._turn(who, conversation_id, body, target)
+            try:
+                slot.answer = await self.router.open(turn.target, turn.messages, turn.sampling)
+            except BaseException:
+                await asyncio.shield(context.database.write(turns.release, conversation_id))
+                raise
             keeping = self.hub.spawn(self._keep(slot, turn, slot.answer), "keep an answer")
         return KeptAnswer(slot.answer, keeping)
 
+    async def _turn(
+        self, who: Principal, conversation_id: int, body: MessageIn, target: Target
+    ) -> Turn:
+        """Another hub process may just be storing an answer that was stopped: wait a moment."""
+        context = self.hub.context
+        until = time.monotonic() + ELSEWHERE_SECONDS
+        while True:
+            try:
+                return await context.database.write(
+                    turns.ask, who, conversation_id, body, target, context.bus.origin
+                )
+            except ParsynError as error:
+                if error.code is not ErrorCode.CONFLICT or time.monotonic() > until:
+                    raise
+            await asyncio.sleep(ELSEWHERE_SECONDS / 10)
+
     def stop(self, conversation_id: int) -> None:
-        """Stop the answer that is being written there, if one is."""
+        """Stop the answer that is being written there, if one is, in whichever hub process."""
+        if not self.stop_here(conversation_id):
+            data = {"conversation_id": conversation_id}
+            self.hub.context.bus.publish(Signal.STOP_ANSWER, ANSWERS, data)
+
+    def stop_here(self, conversation_id: int) -> bool:
+        """False where this process writes none there."""
         slot = self._slots.get(conversation_id)
-        if slot is not None and slot.answer is not None:
-            slot.answer.cancel()
+        if slot is None or slot.answer is None:
+            return False
+        slot.answer.cancel()
+        return True
 
     async def _wait_for_stopped(self, conversation_id: int) -> None:
         slot = self._slots.get(conversation_id)
@@ -80,11 +112,7 @@ class Conversing:
     def _slot(self, conversation_id: int) -> Iterator[_Slot]:
         """Taken here, freed when the answer is stored; at once where none was opened."""
         if conversation_id in self._slots:
-            raise ParsynError(
-                ErrorCode.CONFLICT,
-                "An answer is still being written in this conversation; stop it or wait for it.",
-                retry_after=1,
-            )
+            raise turns.still_answering()
         slot = self._slots[conversation_id] = _Slot()
         try:
             yield slot

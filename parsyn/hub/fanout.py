@@ -102,6 +102,11 @@ class Fanout:
         for watcher in self._watchers:
             watcher.close(code, reason)
 
+    def start_all_over(self) -> None:
+        """Events were missed: every dashboard is told to subscribe again."""
+        for watcher in list(self._watchers):
+            self._start_over(watcher)
+
     # --- what they hear -----------------------------------------------------------------------
 
     def pass_on(self, type: str, topic: str, data: dict[str, Any]) -> None:
@@ -138,6 +143,9 @@ class Fanout:
             if shown not in bodies:
                 bodies[shown] = event_body(type, shown, data)
             if not watcher.put(bodies[shown]):
-                for subscribed in list(watcher.topics):
-                    self.unsubscribe(watcher, subscribed)
-                watcher.start_over()
+                self._start_over(watcher)
+
+    def _start_over(self, watcher: Watcher) -> None:
+        for subscribed in list(watcher.topics):
+            self.unsubscribe(watcher, subscribed)
+        watcher.start_over()

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 from quart import Quart
 
 from parsyn.hub.broker import Broker
+from parsyn.hub.conversing import conversing
 from parsyn.hub.dispatcher import Dispatcher
 from parsyn.hub.fanout import Fanout
 from parsyn.hub.fleet import Fleet
+from parsyn.hub.members import Members
 from parsyn.hub.progress import ProgressBook
 from parsyn.hub.reconciler import Reconciler
-from parsyn.services import presence
-from parsyn.services.signals import SCHEDULER, Signal
+from parsyn.hub.relay import Relay
+from parsyn.pubsub import GAP_TOPIC, OWN_TOPIC
+from parsyn.services.signals import ANSWERS, SCHEDULER
 from parsyn.wire.events import EventType
 from parsyn.wire.worker import CloseCode
 
@@ -42,14 +45,17 @@ class Lifecycle:
         self.progress = cast("ProgressBook", hub.parts["progress"])
         self.fleet = cast("Fleet", hub.parts["fleet"])
         self.fanout = cast("Fanout", hub.parts["fanout"])
+        self.members = cast("Members", hub.parts["members"])
+        self.relay = cast("Relay", hub.parts["relay"])
         self.dispatcher = Dispatcher(self.context)
         self.reconciler = Reconciler(self.context)
 
     async def start(self) -> None:
         self.context.metrics.start()
         self.hub.spawn(self.context.bus.listen(self.heed), "events")
-        await self.context.database.write(presence.hub_started, self.context)
-        for part in (self.progress, self.fleet, self.dispatcher, self.reconciler):
+        await self.members.join()
+        parts = (self.progress, self.fleet, self.members, self.dispatcher, self.reconciler)
+        for part in parts:
             self.hub.spawn(part.run(), type(part).__name__)
         self.dispatcher.wake()
 
@@ -63,8 +69,12 @@ class Lifecycle:
     def _heed(self, type: str, topic: str, data: dict[str, Any]) -> None:
         if topic == SCHEDULER:
             self.dispatcher.wake()
-            if type == Signal.STARTED:
-                self.hub.spawn(self._still_here(), "connections of this process")
+        elif topic == OWN_TOPIC:
+            self.relay.heed(type, data)
+        elif topic == GAP_TOPIC:
+            self._catch_up()
+        elif topic == ANSWERS:
+            conversing(self.hub).stop_here(data["conversation_id"])
         elif topic.startswith("worker:"):
             self.broker.heed(type, topic, data)
         else:
@@ -72,10 +82,11 @@ class Lifecycle:
                 self.broker.notice(data)
             self.fanout.pass_on(type, topic, data)
 
-    async def _still_here(self) -> None:
-        connections = {c.worker_id: c.id for c in self.broker.connections()}
-        if connections:
-            await self.context.database.write(presence.still_connected, self.context, connections)
+    def _catch_up(self) -> None:
+        """What other processes said for a while was not heard here."""
+        self.relay.lost_touch()
+        self.fanout.start_all_over()
+        self.dispatcher.wake()
 
     async def drain(self) -> None:
         """Close every socket with the reason; called before the server stops listening."""
@@ -89,6 +100,8 @@ class Lifecycle:
         await self.drain()
         await self.progress.store()
         await self.fleet.store()
+        with contextlib.suppress(Exception):
+            await self.members.leave()
         running = set(self.hub.tasks)
         while running:
             for task in running:

@@ -14,7 +14,9 @@ from quart import Quart, Websocket, websocket
 from parsyn.hub.broker import Broker, Connection, close_reason
 from parsyn.hub.chat import router_of
 from parsyn.hub.fleet import Fleet
+from parsyn.hub.members import Members
 from parsyn.hub.progress import ProgressBook
+from parsyn.hub.relay import Relay
 from parsyn.hub.sockets import BoundedSocket
 from parsyn.hub.worker_desk import Desk
 from parsyn.services import enrollment, presence
@@ -47,6 +49,10 @@ def mount(app: Quart, hub: Hub) -> None:
     hub.parts["broker"] = broker
     hub.parts["progress"] = ProgressBook(hub.context)
     hub.parts["fleet"] = Fleet(hub.context, broker)
+    hub.parts["members"] = members = Members(hub.context, broker, hub.spawn)
+    hub.parts["relay"] = relay = Relay(hub.context, broker, members)
+    members.on_gone = relay.process_gone
+    router_of(hub)
     sockets = WorkerSockets(hub, broker)
 
     @app.websocket("/ws/worker")

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from parsyn import __version__
 from parsyn.clock import now
 from parsyn.services import enrollment, history, leases, signals, tasks, workers
+from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.store.jobs import Task
 from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus, WorkerEventKind, WorkerStatus, WorkerType
-from parsyn.wire.worker import Benchmark, Cancel, Drain, Hello, HubMessage, TaskKey, Welcome
+from parsyn.wire.worker import (
+    Benchmark,
+    Cancel,
+    CloseCode,
+    Drain,
+    Hello,
+    HubMessage,
+    TaskKey,
+    Welcome,
+)
 
 BROKEN = "The connection broke before it could answer."
 
@@ -44,7 +54,9 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
     if credential.startswith("enroll_"):
         worker, own_key = enrollment.enroll(context, credential, hello)
     else:
+        context.database.one_at_a_time(f"arrival {digest(credential)}")
         worker = enrollment.find_worker(credential)
+        _leave_other_process(context, worker, hello, connection)
     previous = worker.status
     _describe(worker, hello, connection)
     stale, then = _reconcile(context, worker, hello.running)
@@ -83,6 +95,23 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
     )
 
 
+def _leave_other_process(context: Context, worker: Worker, hello: Hello, connection: str) -> None:
+    """Drop the socket that another hub process holds; refuse a second agent with the same key."""
+    old = worker.connection
+    if old is None or process_of(old) == process_of(connection):
+        return
+    same = hello.instance is not None and hello.instance == worker.instance
+    quiet = now() - (worker.last_seen_at or 0.0)
+    if not same and quiet < 1.5 * context.settings.number("leases.heartbeat_seconds"):
+        raise enrollment.Refused(
+            CloseCode.ALREADY_CONNECTED,
+            f"{worker.name} is connected already, from another agent with the same key.",
+        )
+    signals.close_socket(
+        context, worker.id, CloseCode.ALREADY_CONNECTED, "This agent has connected again.", old
+    )
+
+
 def _describe(worker: Worker, hello: Hello, connection: str) -> None:
     # What the machine's owner set there wins; `both` is also what an agent says that was not set.
     if hello.worker_type != WorkerType.BOTH:
@@ -97,6 +126,7 @@ def _describe(worker: Worker, hello: Hello, connection: str) -> None:
         max_batch_size=hello.max_batch_size,
         trust_remote_code=hello.trust_remote_code,
         version=hello.version[:60],
+        instance=hello.instance[:100] if hello.instance else None,
         last_seen_at=now(),
     ).where(Worker.id == worker.id).execute()
 
@@ -198,13 +228,49 @@ def _measured(benchmark: Benchmark) -> str:
 
 
 def still_connected(context: Context, connections: Mapping[int, str]) -> None:
-    """Say again who is connected to this process: a starting one has cleared the column."""
+    """Say again who is connected to this process; one that went to another one stays there."""
     for worker_id, connection in connections.items():
-        Worker.update(connection=connection).where(Worker.id == worker_id).execute()
+        Worker.update(connection=connection).where(
+            (Worker.id == worker_id) & Worker.connection.is_null()
+        ).execute()
     signals.wake(context)
 
 
-def hub_started(context: Context) -> None:
-    """Nobody is connected to a process that has just started; the others will speak up."""
-    Worker.update(connection=None).where(Worker.connection.is_null(False)).execute()
-    signals.hub_started(context)
+@dataclass(frozen=True)
+class Elsewhere:
+    """A worker whose socket another hub process holds."""
+
+    process: str
+    worker_id: int
+    name: str
+    worker_type: str
+    project_id: int
+    user_id: int
+    kind: str
+    status: str
+
+
+def connected_elsewhere(own: str, processes: Collection[str]) -> list[Elsewhere]:
+    """Every worker that is connected to one of the other `processes`."""
+    rows = Worker.select().where(Worker.connection.is_null(False) & Worker.deleted_at.is_null())
+    found = [row for row in rows if process_of(row.connection) in processes]
+    work = workers.working_on([row.id for row in found])
+    return [
+        Elsewhere(
+            process=process_of(row.connection),
+            worker_id=row.id,
+            name=row.name,
+            worker_type=row.worker_type,
+            project_id=row.project_id,
+            user_id=row.user_id,
+            kind=row.kind,
+            status=workers.status_of(row, work.get(row.id)),
+        )
+        for row in found
+        if process_of(row.connection) != own
+    ]
+
+
+def process_of(connection: str) -> str:
+    """The hub process that a connection's id names."""
+    return connection.rpartition(":")[0]

@@ -18,11 +18,14 @@ class Signal(StrEnum):
 
     WAKE = "signal.wake"  # {}: a task or a worker may fit now
     SEND = "signal.send"  # a HubMessage for the worker of the topic
-    CLOSE = "signal.close"  # {"code", "reason"}: drop the worker's socket
-    STARTED = "signal.started"  # {}: a hub process started; the others say who is connected
+    CLOSE = "signal.close"  # {"code", "reason", "connection"}: drop the worker's socket
+    CHAT = "signal.chat"  # {"asker", "worker_id", "message"}: for a worker of that hub process
+    CHAT_SAID = "signal.chat_said"  # {"worker_id", "message"}: what the worker answered
+    STOP_ANSWER = "signal.stop_answer"  # {"conversation_id"}: stop the answer, wherever it is
 
 
 SCHEDULER = "scheduler"
+ANSWERS = "answers"
 
 
 def worker_topic(worker_id: int) -> str:
@@ -34,19 +37,20 @@ def wake(context: Context) -> None:
     _after_commit(context, Signal.WAKE, SCHEDULER, {})
 
 
-def hub_started(context: Context) -> None:
-    """Ask the other hub processes who is connected to them."""
-    _after_commit(context, Signal.STARTED, SCHEDULER, {})
-
-
 def tell(context: Context, worker_id: int, message: HubMessage) -> None:
     """Send to a worker, whichever hub process holds its socket; lost when none does."""
     _after_commit(context, Signal.SEND, worker_topic(worker_id), message.model_dump(mode="json"))
 
 
-def close_socket(context: Context, worker_id: int, code: CloseCode, reason: str) -> None:
-    """Drop a worker's socket."""
-    data = {"code": int(code), "reason": reason}
+def close_socket(
+    context: Context,
+    worker_id: int,
+    code: CloseCode,
+    reason: str,
+    connection: str | None = None,
+) -> None:
+    """Drop a worker's socket; with `connection` only that one, not what has taken its place."""
+    data = {"code": int(code), "reason": reason, "connection": connection}
     _after_commit(context, Signal.CLOSE, worker_topic(worker_id), data)
 
 

@@ -58,14 +58,19 @@ def target(context: Context, who: Principal, conversation_id: int) -> Target:
     return inference.target_of(context, who, row.model_id)
 
 
-def ask(who: Principal, conversation_id: int, body: MessageIn, aim: Target) -> Turn:
+def ask(
+    who: Principal, conversation_id: int, body: MessageIn, aim: Target, process: str = ""
+) -> Turn:
     """Store the question (or take the last one again) and build what the model gets.
 
-    A question that is sent once more because its answer failed is not stored twice.
+    A question that is sent once more because its answer failed is not stored twice. The
+    conversation is `process`'s until `keep` or `release`.
 
-    Raises 404, 403, 422 for an empty question, 409 where there is nothing to regenerate.
+    Raises 404, 403, 422 for an empty question, 409 where there is nothing to regenerate or another
+    hub process is at it.
     """
     row = find(who, conversation_id, ProjectRole.EDITOR)
+    _claim(row, process)
     history = messages_of(row)
     replaces: tuple[int, ...] = ()
     if body.regenerate or _asks_again(history, body.content):
@@ -83,11 +88,36 @@ def ask(who: Principal, conversation_id: int, body: MessageIn, aim: Target) -> T
     )
 
 
+def _claim(row: Conversation, process: str) -> None:
+    free = Conversation.answering.is_null() | (Conversation.answering == process)
+    taken = (
+        Conversation.update(answering=process or None)
+        .where((Conversation.id == row.id) & free)
+        .execute()
+    )
+    if not taken:
+        raise still_answering()
+
+
+def still_answering() -> ParsynError:
+    return ParsynError(
+        ErrorCode.CONFLICT,
+        "An answer is still being written in this conversation; stop it or wait for it.",
+        retry_after=1,
+    )
+
+
+def release(conversation_id: int) -> None:
+    """No answer is written there any more."""
+    Conversation.update(answering=None).where(Conversation.id == conversation_id).execute()
+
+
 def keep(turn: Turn, written: Written) -> int | None:
     """Store an answer, as far as it came; its id, None where there is nothing to keep.
 
     An answer that failed without a word does not replace a good one.
     """
+    release(turn.conversation_id)
     row = Conversation.get_or_none(Conversation.id == turn.conversation_id)
     text = written.text.replace("\x00", "")
     if row is None or (turn.replaces and not text and written.finish_reason != "stop"):

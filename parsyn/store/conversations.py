@@ -11,11 +11,14 @@ from parsyn.store.projects import Owned
 
 
 class Conversation(Owned):
+    """`answering` names the hub process in which an answer is being written; null: none is."""
+
     model = peewee.ForeignKeyField(Model, null=True, on_delete="SET NULL")
     title = peewee.CharField()
     system_prompt = peewee.TextField(null=True)
     params = Json(default=dict)
     updated_at = peewee.DoubleField(default=now)
+    answering = peewee.CharField(null=True)
 
     class Meta:
         table_name = "conversations"

@@ -9,6 +9,7 @@ from parsyn.store import (
     jobs,
     models,
     outbox,
+    processes,
     projects,
     uploads,
     users,
@@ -27,4 +28,5 @@ TABLES: tuple[type[Table], ...] = (
     *conversations.TABLES,
     *outbox.TABLES,
     *audit.TABLES,
+    *processes.TABLES,
 )

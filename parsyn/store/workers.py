@@ -29,7 +29,7 @@ class Worker(Owned):
     """`status` is what the hub believes; a running task makes an idle one training or busy.
 
     `connection` names the live socket as `<hub process>:<n>`; null when there is none.
-    `limits` is the owner's `WorkerLimits`.
+    `limits` is the owner's `WorkerLimits`. `instance` is what its agent said in its last hello.
     """
 
     name = peewee.CharField()
@@ -52,6 +52,7 @@ class Worker(Owned):
     deleted_at = peewee.DoubleField(null=True)
     limits = Json(default=dict)
     protocol = peewee.IntegerField(null=True)
+    instance = peewee.CharField(null=True)
 
     class Meta:
         table_name = "workers"

@@ -123,8 +123,8 @@ def text_of(found: Events) -> str:
 
 
 @asynccontextmanager
-async def staged(context: Context) -> AsyncIterator[Stage]:
-    """A hub on a free port, in this process."""
+async def listening(context: Context) -> AsyncIterator[tuple[str, Quart]]:
+    """A hub on a free port, in this process: its address and the application."""
     app = create_app(context)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
@@ -133,9 +133,18 @@ async def staged(context: Context) -> AsyncIterator[Stage]:
     config.graceful_timeout = 1
     stop = asyncio.Event()
     server = asyncio.create_task(serve(app, config, shutdown_trigger=stop.wait))  # type: ignore[arg-type]
-    url = f"http://127.0.0.1:{port}"
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE, trust_env=False) as http:
-        owner = person(app, context, "owner@example.org", Role.OWNER)
-        yield Stage(url, app, context, http, owner)
+    yield f"http://127.0.0.1:{port}", app
     stop.set()
     await server
+
+
+@asynccontextmanager
+async def staged(context: Context) -> AsyncIterator[Stage]:
+    """A listening hub with an owner."""
+    async with listening(context) as (url, app), asking(url) as http:
+        owner = person(app, context, "owner@example.org", Role.OWNER)
+        yield Stage(url, app, context, http, owner)
+
+
+def asking(url: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=url, timeout=DEADLINE, trust_env=False)

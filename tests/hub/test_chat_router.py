@@ -55,8 +55,23 @@ class Exchange:
     gone: set[int] = field(default_factory=set)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def refresh(self) -> None:
+        pass
+
     def connections(self) -> list[Worker]:
         return self.workers
+
+    def forget(self, chat_id: str) -> None:
+        pass
+
+    def pass_on(self, worker_id: int, message: Token | ChatDone) -> None:
+        pass
+
+    def model_of(self, worker_id: int, chat_id: str) -> ModelRef | None:
+        return None
+
+    def worker_gone(self, worker_id: int) -> None:
+        pass
 
     async def send(self, worker_id: int, message: HubMessage) -> None:
         if worker_id in self.gone:

@@ -1,4 +1,5 @@
-"""Limits and history of workers, order of the queue, speeds, presets, ratings, who did what."""
+"""Limits and history of workers, order of the queue, speeds, presets, ratings, who did what,
+and which hub processes live."""
 
 from typing import Any
 
@@ -33,6 +34,8 @@ def up(migrator: Any, db: Any) -> None:
     migrator.migrate(
         *_added(migrator, "workers", "limits", peewee.TextField(), "{}"),
         *_added(migrator, "workers", "protocol", peewee.IntegerField(null=True)),
+        *_added(migrator, "workers", "instance", peewee.CharField(null=True)),
+        *_added(migrator, "conversations", "answering", peewee.CharField(null=True)),
         *_added(migrator, "jobs", "priority", peewee.IntegerField(), 0),
         *_added(migrator, "jobs", "position", peewee.DoubleField(null=True)),
         *_added(migrator, "messages", "parent_id", peewee.IntegerField(null=True)),
@@ -99,7 +102,19 @@ def up(migrator: Any, db: Any) -> None:
             table_name = "audit_entries"
             legacy_table_names = False
 
-    db.create_tables([WorkerEvent, Speed, Preset, AuditEntry])
+    class HubProcess(peewee.Model):
+        created_at = peewee.DoubleField()
+        name = peewee.CharField(unique=True)
+        place = peewee.CharField()
+        version = peewee.CharField()
+        beat = peewee.IntegerField()
+
+        class Meta:
+            database = db
+            table_name = "hub_processes"
+            legacy_table_names = False
+
+    db.create_tables([WorkerEvent, Speed, Preset, AuditEntry, HubProcess])
 
 
 def _added(migrator: Any, table: str, name: str, field: Any, value: Any = None) -> list[Any]:
