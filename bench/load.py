@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.crowd import (  # noqa: E402
+from bench.crowd import (
     LOG,
     METRIC,
     Agent,
@@ -33,7 +33,7 @@ from bench.crowd import (  # noqa: E402
     Rota,
     in_groups,
 )
-from bench.stage import (  # noqa: E402
+from bench.stage import (
     HubProcess,
     World,
     cores,

@@ -130,9 +130,7 @@ class RawSocket(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         if not self.opened.done():
-            self.opened.set_exception(
-                ConnectionError(self._reason or "closed before the upgrade")
-            )
+            self.opened.set_exception(ConnectionError(self._reason or "closed before the upgrade"))
             self.opened.exception()
         self._on_close(self._code, self._reason)
 

@@ -118,9 +118,7 @@ def _model(context: Context, user: Any, project: Any) -> int:
     key = f"models/{row.id}/model.safetensors"
     stored = context.storage.put(key, [WEIGHTS])
     sha256 = hashlib.sha256(WEIGHTS).hexdigest()
-    ModelFile.create(
-        model=row, path="model.safetensors", key=key, size=stored.size, sha256=sha256
-    )
+    ModelFile.create(model=row, path="model.safetensors", key=key, size=stored.size, sha256=sha256)
     return int(row.id)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from parsyn.wire.events import EventType
 
 WAITING_LIMIT = 1000
-METRICS_SECONDS = 0.1
 
 
 class Watcher:
@@ -58,6 +57,11 @@ class Watcher:
         return batch
 
 
+def frame(events: list[str]) -> str:
+    """What travels at once: an event as it is, several as a JSON array."""
+    return events[0] if len(events) == 1 else f"[{','.join(events)}]"
+
+
 def event_body(type: str, topic: str | None, data: dict[str, Any]) -> str:
     shown = {"type": str(type), "topic": topic, "data": data}
     return json.dumps(shown, separators=(",", ":"), allow_nan=False)
@@ -68,7 +72,6 @@ class Fanout:
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[Watcher, str]] = {}
-        self._points: dict[str, list[Any]] = {}
         self._watchers: set[Watcher] = set()
 
     # --- who watches --------------------------------------------------------------------------
@@ -110,34 +113,7 @@ class Fanout:
     # --- what they hear -----------------------------------------------------------------------
 
     def pass_on(self, type: str, topic: str, data: dict[str, Any]) -> None:
-        """Give an event to whoever watches its topic; metrics are gathered for 100 ms at most."""
-        if topic not in self._by_topic:
-            return
-        if type == EventType.JOB_METRICS:
-            self._gather(topic, data["points"])
-        else:
-            self._deliver(type, topic, data)
-
-    def _gather(self, topic: str, points: list[Any]) -> None:
-        if topic in self._points:
-            self._points[topic] += points
-            return
-        # The first ones after a pause go at once; those that follow closely wait for company.
-        self._points[topic] = []
-        self._deliver(EventType.JOB_METRICS, topic, {"points": points})
-        self._wait_for_company(topic)
-
-    def _wait_for_company(self, topic: str) -> None:
-        asyncio.get_running_loop().call_later(METRICS_SECONDS, self._release, topic)
-
-    def _release(self, topic: str) -> None:
-        points = self._points.pop(topic)
-        if points:
-            self._points[topic] = []
-            self._deliver(EventType.JOB_METRICS, topic, {"points": points})
-            self._wait_for_company(topic)
-
-    def _deliver(self, type: str, topic: str, data: dict[str, Any]) -> None:
+        """Give an event to whoever watches its topic."""
         bodies: dict[str, str] = {}
         for watcher, shown in list(self._by_topic.get(topic, {}).items()):
             if shown not in bodies:

@@ -14,7 +14,7 @@ from quart import Quart, Websocket, websocket
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.auth import SESSION_COOKIE, allowed_origins, find
 from parsyn.hub.broker import close_reason
-from parsyn.hub.fanout import Fanout, Watcher
+from parsyn.hub.fanout import Fanout, Watcher, frame
 from parsyn.services import watching
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
@@ -39,6 +39,7 @@ SEND_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 30.0
 TOPIC_LIMIT = 500
+FRAME_SECONDS = 0.1
 
 
 def mount(app: Quart, hub: Hub) -> None:
@@ -187,11 +188,13 @@ class Dashboard:
 
     async def _send(self) -> None:
         while True:
-            for body in await self.watcher.take():
+            if waiting := await self.watcher.take():
                 async with asyncio.timeout(SEND_SECONDS):
-                    await self.socket.send(body)
+                    await self.socket.send(frame(waiting))
             if self.watcher.closing is not None:
                 return
+            # A large fleet has hundreds of events a second: those of this while share a frame.
+            await asyncio.sleep(FRAME_SECONDS)
 
 
 def malformed(error: ValidationError) -> ParsynError:

@@ -11,6 +11,7 @@ from parsyn.clock import now
 from parsyn.services import enrollment, history, leases, signals, tasks, workers
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
+from parsyn.store.bulk import update_many
 from parsyn.store.jobs import Task
 from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus, WorkerEventKind, WorkerStatus, WorkerType
@@ -186,15 +187,15 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
             & Worker.deleted_at.is_null()
         )
     }
-    for worker_id, (connection, at, metrics) in heard.items():
-        values: dict[str, Any] = {"last_seen_at": at}
-        if metrics is not None:
-            values["metrics"] = metrics
-        if worker_id in returned:
-            values |= {"status": WorkerStatus.IDLE, "connection": connection}
-        Worker.update(**values).where(Worker.id == worker_id).execute()
+    update_many([Worker.last_seen_at], [(id, at) for id, (_, at, _) in heard.items()])
+    update_many(
+        [Worker.metrics],
+        [(id, metrics) for id, (_, _, metrics) in heard.items() if metrics is not None],
+    )
     for worker_id in returned:
         history.note(worker_id, WorkerEventKind.CAME, "It was heard again.")
+        values = {"status": WorkerStatus.IDLE, "connection": heard[worker_id][0]}
+        Worker.update(**values).where(Worker.id == worker_id).execute()
         workers.moved(context, worker_id, WorkerStatus.IDLE, WorkerStatus.OFFLINE)
         leases.seen_again(context, worker_id)
     back = Task.select(Task.worker).where(

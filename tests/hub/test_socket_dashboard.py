@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed
 from parsyn.hub.fanout import WAITING_LIMIT, Fanout, Watcher
 from parsyn.services.accounts import start_session
 from parsyn.services.context import Context
+from parsyn.services.workers import fleet_topic
 from parsyn.store.users import ApiKey, User
 from parsyn.wire.events import EventType
 from parsyn.wire.states import Scope
@@ -38,6 +39,8 @@ class Browser:
         self.url = work.stage.url.replace("http://", "ws://") + "/ws/dashboard"
         self.headers = headers or {}
         self.events: list[dict[str, Any]] = []
+        self.frames = 0
+        self._waiting: list[dict[str, Any]] = []
 
     async def open(self, token: str | None = None) -> Browser:
         self.socket: ClientConnection = await connect(
@@ -59,17 +62,25 @@ class Browser:
         """The data of the next event of a type (on a topic)."""
         async with asyncio.timeout(DEADLINE):
             while True:
-                event = json.loads(await self.socket.recv())
-                self.events.append(event)
+                event = await self._event()
                 if event["type"] == type and topic in (None, event["topic"]):
                     data: dict[str, Any] = event["data"]
                     return data
+
+    async def _event(self) -> dict[str, Any]:
+        """The next one; several may share a frame."""
+        if not self._waiting:
+            found = json.loads(await self.socket.recv())
+            self.frames += 1
+            self._waiting += found if isinstance(found, list) else [found]
+        self.events.append(self._waiting.pop(0))
+        return self.events[-1]
 
     async def closed(self) -> tuple[int, str]:
         async with asyncio.timeout(DEADLINE):
             with suppress(ConnectionClosed):
                 while True:
-                    self.events.append(json.loads(await self.socket.recv()))
+                    await self._event()
         return self.socket.close_code or 0, self.socket.close_reason or ""
 
 
@@ -248,14 +259,18 @@ async def test_closing_comes_after_what_waits() -> None:
     assert watcher.closing == (CloseCode.GOING_AWAY, "The hub goes away.")
 
 
-async def test_metrics_are_gathered_but_never_late() -> None:
-    fanout, watcher = Fanout(), Watcher()
-    fanout.add(watcher)
-    fanout.subscribe(watcher, "job:1", frozenset({"job:1"}))
+async def test_a_burst_shares_a_frame(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    from parsyn.hub import socket_dashboard
+
+    monkeypatch.setattr(socket_dashboard, "FRAME_SECONDS", 0.05)
+    browser = await Browser(work).open(work.owner.key)
+    await browser.watch("fleet")
+    topic = fleet_topic(work.owner.project_id)
     for n in range(50):
-        fanout.pass_on(EventType.JOB_METRICS, "job:1", {"points": [n]})
-    (first,) = await watcher.take()
-    assert json.loads(first)["data"] == {"points": [0]}
-    async with asyncio.timeout(1):
-        (rest,) = await watcher.take()
-    assert json.loads(rest)["data"] == {"points": list(range(1, 50))}
+        work.context.bus.publish(EventType.WORKER_STATE, topic, {"id": n, "deleted": True})
+    while (await browser.next("worker.state", "fleet"))["id"] != 49:
+        pass
+    numbers = [event["seq"] for event in browser.events]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert browser.frames <= 4
+    await browser.socket.close()

@@ -93,7 +93,11 @@ export class DashboardSocket {
 
   private heard(text: string): void {
     this.lastHeard = Date.now()
-    const event = JSON.parse(text) as SocketEvent
+    const found = JSON.parse(text) as SocketEvent | SocketEvent[]
+    for (const event of Array.isArray(found) ? found : [found]) this.pass(event)
+  }
+
+  private pass(event: SocketEvent): void {
     if (event.type === "resubscribe") return this.subscribeAll()
     for (const listener of this.topics.get(event.topic) ?? []) listener(event)
   }
