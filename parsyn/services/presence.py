@@ -221,7 +221,7 @@ def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:
 
 def _measured(benchmark: Benchmark) -> str:
     if benchmark.fallback:
-        return "It could not be measured in time; a low score is assumed."
+        return "It could not be measured; a low score is assumed."
     return (
         f"Score {benchmark.score:.1f}: {benchmark.tflops:.1f} TFLOPS,"
         f" {benchmark.bandwidth_gbs:.0f} GB/s, batches of up to {benchmark.max_batch}."

@@ -73,7 +73,8 @@ def worker_environment(
         "CACHE_DIR": str(tmp_path / "cache"),
         "RECONNECT_DELAY": "0.1",
         "CANCEL_GRACE_SECONDS": "1",
-        "PYTHONPATH": str(tiny_plugin),
+        "BENCHMARK": "false",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(tiny_plugin), os.getenv("PYTHONPATH")])),
         "OMP_NUM_THREADS": "1",
         "PARSYN_WORKER_DIR": str(tmp_path / "agent"),
     }

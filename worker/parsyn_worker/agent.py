@@ -21,6 +21,7 @@ from parsyn.wire.worker import (
     Hello,
     HubMessage,
     Load,
+    Measure,
     Offer,
     SystemMetrics,
     Unload,
@@ -28,6 +29,7 @@ from parsyn.wire.worker import (
 )
 from parsyn_worker import probe
 from parsyn_worker.attempt import Stop, Tools
+from parsyn_worker.benchmark import Yardstick
 from parsyn_worker.cache import Cache
 from parsyn_worker.chats import Chats
 from parsyn_worker.config import ENV_FILE, AgentConfig, write_env
@@ -90,6 +92,16 @@ class Agent:
             self.folder / "tasks",
             self._changed,
         )
+        self.yardstick = Yardstick(
+            config,
+            self.device,
+            hardware=lambda: probe.hardware(self.device, self.facts),
+            busy=lambda: self.roster.working() is not None or self.chats.open_count > 0,
+            make_room=self.chats.make_room,
+            tell=self.session.send,
+        )
+        self._met = asyncio.Event()
+        self._introduced = False
 
     def stop(self) -> None:
         self._stop.set()
@@ -104,7 +116,13 @@ class Agent:
         self.standing.update(phase="connecting")
         loops = [
             asyncio.create_task(loop())
-            for loop in (self.session.run, self._measure, self._fence, self.chats.run)
+            for loop in (
+                self.session.run,
+                self._introduce,
+                self._measure,
+                self._fence,
+                self.chats.run,
+            )
         ]
         stopping = asyncio.create_task(self._stop.wait())
         try:
@@ -143,20 +161,36 @@ class Agent:
         log.info("Connected to %s.", self.config.hub.socket)
 
     def _welcomed(self, welcome: Welcome) -> None:
-        again = self.welcome is not None
         self.welcome = welcome
         if welcome.api_key:
             self._enrolled(welcome, welcome.api_key)
         for key in welcome.stale:
             self.roster.stale(key)
-        if not again:
-            log.info("GPU benchmark: not measured by this version; only the hardware was probed.")
-            log.info(
-                "Registered as worker %d (%s): %s.", welcome.worker_id, welcome.name, self._self()
-            )
+        self.yardstick.forget_told()
+        if self._introduced:
+            self._ready()
+        self._met.set()
+
+    async def _introduce(self) -> None:
+        """After the first welcome: measure the machine, say what it is, and measure when asked."""
+        await self._met.wait()
+        await self.yardstick.first()
+        assert self.welcome is not None
+        who = self.welcome
+        log.info("Registered as worker %d (%s): %s.", who.worker_id, who.name, self._self())
+        self._introduced = True
+        if self.session.connected.is_set():
+            self._ready()
+        await self.yardstick.run()
+
+    def _ready(self) -> None:
+        assert self.welcome is not None
         log.info("Ready.")
         self.standing.update(
-            phase=self._phase(), worker_id=welcome.worker_id, name=welcome.name, error=None
+            phase=self._phase(),
+            worker_id=self.welcome.worker_id,
+            name=self.welcome.name,
+            error=None,
         )
 
     def _self(self) -> str:
@@ -182,17 +216,23 @@ class Agent:
 
     def _received(self, message: HubMessage) -> None:
         if isinstance(message, Offer):
-            if self.roster.offer(message) and self.device != "cpu":
-                self.chats.make_room()
+            if self.roster.offer(message):
+                self.yardstick.interrupt()
+                if self.device != "cpu":
+                    self.chats.make_room()
         elif isinstance(message, Cancel):
             self.roster.cancel(message)
         elif isinstance(message, Drain):
             self._drain(message.on)
+        elif isinstance(message, Measure):
+            self.yardstick.want()
         elif isinstance(message, Chat):
             self.chats.start(message)
+            self.yardstick.interrupt()
         elif isinstance(message, ChatCancel):
             self.chats.cancel(message.chat_id)
         elif isinstance(message, Load):
+            self.yardstick.interrupt()
             self.chats.load(message.model)
         elif isinstance(message, Unload):
             self.chats.unload(message.model_id)

@@ -57,6 +57,7 @@ class AgentConfig:
     spool_limit: int
     cache_limit: int
     cancel_grace: float
+    benchmark: bool
 
     @property
     def key(self) -> str:
@@ -243,6 +244,13 @@ SETTINGS: tuple[Setting, ...] = (
         _number(0, 3600),
         30.0,
         "how long a cancelled task may tidy up before it is killed",
+    ),
+    Setting(
+        "BENCHMARK",
+        "benchmark",
+        _boolean,
+        True,
+        "whether to measure how fast the device is at the start: true or false",
     ),
 )
 
