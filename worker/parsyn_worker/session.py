@@ -28,6 +28,7 @@ from parsyn.wire.worker import (
     is_unknown,
 )
 from parsyn_worker.address import HubAddress
+from parsyn_worker.backoff import Backoff
 from parsyn_worker.refusal import REFUSED_DELAY, Refusal, explain
 from parsyn_worker.spool import Spool
 from parsyn_worker.spool_thread import SpoolThread
@@ -35,7 +36,6 @@ from parsyn_worker.tickets import Tickets
 
 log = logging.getLogger(__name__)
 
-LONGEST_DELAY = 60.0
 WELCOME_SECONDS = 20.0
 IN_FLIGHT = 512
 """Spooled messages that may be on their way without an acknowledgement."""
@@ -73,13 +73,13 @@ class Session:
         self.hello, self.running = hello, running
         self.on_open, self.on_welcome = on_open, on_welcome
         self.on_message, self.on_down = on_message, on_down
-        self.reconnect_delay, self.heartbeat = reconnect_delay, heartbeat
+        self.heartbeat = heartbeat
         self.connected = asyncio.Event()
         self.tickets = Tickets(self._ask)
         self.last_answer = clock()
         self._socket: ClientConnection | None = None
         self._in_flight = 0
-        self._tries = 0
+        self._backoff = Backoff(reconnect_delay)
 
     async def run(self) -> None:
         while True:
@@ -111,10 +111,7 @@ class Session:
     def _delay(self, refusal: Refusal) -> float:
         if refusal.final:
             return random.uniform(0.9, 1.1) * REFUSED_DELAY
-        # Full jitter: a thousand agents that lost one hub must not come back in step.
-        cap = min(LONGEST_DELAY, self.reconnect_delay * 2**self._tries)
-        self._tries = min(self._tries + 1, 16)
-        return random.uniform(0, cap)
+        return self._backoff.wait(clock())
 
     async def _once(self) -> Refusal:
         try:
@@ -143,7 +140,8 @@ class Session:
         welcome = hub_messages.validate_json(await asyncio.wait_for(socket.recv(), WELCOME_SECONDS))
         if not isinstance(welcome, Welcome):
             raise ConnectionError("the hub did not begin with a welcome")
-        self._tries, self._in_flight = 0, 0
+        self._backoff.connected()
+        self._in_flight = 0
         self.last_answer = clock()
         self.key = welcome.api_key or self.key
         self.on_welcome(welcome)
