@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import sys
@@ -16,6 +15,7 @@ import click
 from parsyn import __version__
 from parsyn.cli.children import Child, EmbeddedValkey
 from parsyn.cli.local_agent import LocalAgent
+from parsyn.cli.locks import HUB_LOCK, holding
 from parsyn.cli.options import EMBEDDED_ADDRESS, config_option, data_option, settings_from
 from parsyn.config import Settings
 from parsyn.errors import ErrorCode, ParsynError
@@ -60,7 +60,7 @@ def run_hub(settings: Settings, *, agent: bool, jobs: bool) -> None:
     """Serve until a signal; every child that was started is stopped."""
     prepare_data_dir(settings.data_dir)
     with ExitStack() as stack:
-        stack.enter_context(_only_one(settings.data_dir))
+        stack.enter_context(_sole_owner(settings))
         listener = stack.enter_context(bind(settings))
         port = listener.getsockname()[1]
         settings = settings_with_port(settings, port)
@@ -73,6 +73,7 @@ def run_hub(settings: Settings, *, agent: bool, jobs: bool) -> None:
             _job_process(settings, redis_url, number, stack)
         app = create_app(context)
         if agent:
+            stack.enter_context(_only_agent(settings.data_dir))
             local = LocalAgent(context)
             stack.callback(local.stop)
             local.start()
@@ -85,21 +86,28 @@ def settings_with_port(settings: Settings, port: int) -> Settings:
 
 
 @contextmanager
-def _only_one(data_dir: Path) -> Iterator[None]:
-    with (data_dir / "hub.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            pid = file.read().strip() or "unknown"
+def _sole_owner(settings: Settings) -> Iterator[None]:
+    """Only processes that meet in PostgreSQL and Redis may share a data directory."""
+    shared = settings.text("hub.database") != "sqlite" and bool(settings.text("hub.redis"))
+    with holding(settings.data_dir / HUB_LOCK, shared) as (file, pid):
+        if file is None:
             raise ParsynError(
                 ErrorCode.UNAVAILABLE,
-                f"A hub already runs on {data_dir} (process {pid}). "
+                f"A hub already runs on {settings.data_dir} (process {pid}). "
                 "Stop it first, or name another directory with --data.",
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+            )
+        yield
+
+
+@contextmanager
+def _only_agent(data_dir: Path) -> Iterator[None]:
+    with holding(data_dir / "agent.lock") as (file, pid):
+        if file is None:
+            raise ParsynError(
+                ErrorCode.UNAVAILABLE,
+                f"A hub process ({pid}) already runs the local agent of {data_dir}; "
+                "start this one without --agent.",
+            )
         yield
 
 

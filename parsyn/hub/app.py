@@ -17,6 +17,7 @@ from werkzeug.exceptions import HTTPException
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub import streaming
 from parsyn.hub.auth import guard
+from parsyn.hub.proxies import TrustedProxies, networks_of
 from parsyn.hub.routing import Api, Endpoint
 from parsyn.services.context import Context
 
@@ -98,6 +99,9 @@ def create_app(context: Context) -> Quart:
         for blueprint in blueprints:
             app.register_blueprint(blueprint, url_prefix=f"/plugins/{blueprint.name}")
     importlib.import_module("parsyn.hub.lifecycle").mount(app, hub)
+    networks = networks_of(context.settings.names("hub.trusted_proxies"))
+    if networks:
+        app.asgi_app = TrustedProxies(app.asgi_app, networks)  # type: ignore[method-assign]
     return app
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import signal
 import socket
@@ -109,7 +110,8 @@ async def _uvicorn(
         timeout_graceful_shutdown=GRACEFUL_SECONDS,
     )
     server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None
+    # Signals are handled in `serve`: the sockets get their goodbye first.
+    server.capture_signals = contextlib.nullcontext
     running = asyncio.create_task(server.serve(sockets=[listener]))
     await stop.wait()
     server.should_exit = True

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +65,7 @@ def open_context(settings: Settings, redis_url: str | None = None) -> Context:
         storage=open_storage(settings, plugins),
         queue=JobQueue(url, settings.integer("jobs.timeout_seconds")),
         bus=Bus(url),
-        secret=secret_key(settings.data_dir),
+        secret=signing_key(settings),
     )
 
 
@@ -98,14 +101,22 @@ def prepare_data_dir(path: Path) -> None:
         )
 
 
+def signing_key(settings: Settings) -> bytes:
+    """What tickets are signed with: `hub.secret_key`, else the data directory's own."""
+    given = settings.text("hub.secret_key")
+    if given:
+        return hashlib.sha256(given.encode()).digest()
+    return secret_key(settings.data_dir)
+
+
 def secret_key(data_dir: Path) -> bytes:
     """The hub's signing key, made at the first start (0600)."""
     path = data_dir / "secret.key"
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return bytes.fromhex(path.read_text().strip())
-    key = secrets.token_bytes(32)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(key.hex())
-    return key
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=data_dir, prefix=".key-") as file:
+            file.write(secrets.token_bytes(32).hex())
+            file.flush()
+            # Whole or not at all: another process may start at the same moment.
+            with suppress(FileExistsError):
+                os.link(file.name, path)
+    return bytes.fromhex(path.read_text().strip())

@@ -58,6 +58,18 @@ INSERTS = {
         "INSERT INTO machine_points (worker_id, at, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
     ),
 }
+COLUMNS = {
+    "metric_points": ("job_id", "name", "step", "attempt", "at", "value"),
+    "log_lines": ("job_id", "attempt", "seq", "n", "at", "level", "text"),
+    "samples": ("job_id", "attempt", "seq", "step", "at", "body"),
+    "machine_points": ("worker_id", "at", "body"),
+}
+KEYS = {
+    "metric_points": ("job_id", "name", "step"),
+    "log_lines": ("job_id", "attempt", "seq", "n"),
+    "samples": ("job_id", "attempt", "seq"),
+    "machine_points": ("worker_id", "at"),
+}
 Row = tuple[Any, ...]
 SEQ_BITS, N_BITS = 28, 12
 
@@ -92,7 +104,7 @@ class MetricsStore:
 
     def _connect(self) -> Any:
         if not self.is_sqlite:
-            return _postgres(self._url)
+            return connect_postgres(self._url)
         connection = sqlite3.connect(self._path, timeout=20)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -224,7 +236,8 @@ class MetricsStore:
         connection.close()
 
 
-def _postgres(url: str) -> Any:
+def connect_postgres(url: str) -> Any:
+    """A connection of its own. Raises ParsynError `unavailable`."""
     import psycopg
 
     try:

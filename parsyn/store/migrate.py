@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -57,6 +57,29 @@ def migrate(database: Database) -> list[str]:
         if pending and len(pending) < len(rows):
             _back_up(database, pending[0])
         return list(runner.up())
+
+
+def bring_to(database: Database, applied: Sequence[str]) -> None:
+    """Apply exactly the migrations that a back-up names, inside the caller's transaction.
+
+    Raises ParsynError for one that this version does not know.
+    """
+    runner = PackagedRunner(database.peewee)
+    known = [row.name for row in runner.migrations()]
+    newer = [name for name in applied if name not in known]
+    if newer:
+        raise ParsynError(
+            ErrorCode.CONFIG,
+            f"The back-up was made by a newer Parsyn (it has {newer[-1]}). "
+            "Install that version, then restore.",
+        )
+    for name in applied:
+        runner.up(name)
+
+
+def bring_up(database: Database) -> list[str]:
+    """Apply what is pending, inside the caller's transaction."""
+    return list(PackagedRunner(database.peewee).up())
 
 
 def _back_up(database: Database, before: str) -> None:

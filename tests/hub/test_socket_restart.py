@@ -29,7 +29,9 @@ def furnish(data: Path) -> dict[str, Any]:
             project = Project.get(Project.owner == user)
         who = Person(None, context, user.id, project.id)  # type: ignore[arg-type]
         return {
-            "key": make_key(context, user.id, [Scope.READ, Scope.WRITE, Scope.WORKERS]),
+            "key": make_key(
+                context, user.id, [Scope.READ, Scope.WRITE, Scope.WORKERS, Scope.INFERENCE]
+            ),
             "model_id": make_model(context, who),
             "dataset_id": make_dataset(context, who),
         }
