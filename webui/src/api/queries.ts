@@ -80,24 +80,28 @@ interface Identified {
   id: number
 }
 
+type Gone = { id: number; deleted: true }
+
 /** Writes what the socket told of one thing into its page and into every list that holds it. */
-export function storeFresh<T extends Identified>(subject: string, fresh: T | { id: number; deleted: true }): void {
-  const key = [subject, "list"]
-  if ("deleted" in fresh) {
-    client.setQueriesData<Page<T>>({ queryKey: key }, (page) => page && without(page, fresh.id))
-    return
-  }
-  client.setQueryData([subject, String(fresh.id), {}], fresh)
-  client.setQueriesData<Page<T>>({ queryKey: key }, (page) => page && withItem(page, fresh))
+export function storeFresh<T extends Identified>(subject: string, fresh: T | Gone): void {
+  storeAllFresh(subject, [fresh])
 }
 
-function without<T extends Identified>(page: Page<T>, id: number): Page<T> {
-  const items = page.items.filter((item) => item.id !== id)
-  return { items, total: page.total - (page.items.length - items.length) }
+/** The same for many at once: each list is written, and what shows it drawn, a single time. */
+export function storeAllFresh<T extends Identified>(subject: string, all: (T | Gone)[]): void {
+  const gone = new Set(all.filter(isGone).map(({ id }) => id))
+  const fresh = new Map(all.filter((one): one is T => !isGone(one)).map((one) => [one.id, one]))
+  for (const one of fresh.values()) client.setQueryData([subject, String(one.id), {}], one)
+  client.setQueriesData<Page<T>>({ queryKey: [subject, "list"] }, (page) => page && withChanges(page, fresh, gone))
 }
 
-function withItem<T extends Identified>(page: Page<T>, fresh: T): Page<T> {
-  const isKnown = page.items.some((item) => item.id === fresh.id)
-  if (!isKnown) return { items: [fresh, ...page.items], total: page.total + 1 }
-  return { ...page, items: page.items.map((item) => (item.id === fresh.id ? fresh : item)) }
+function isGone(one: object): one is Gone {
+  return "deleted" in one
+}
+
+function withChanges<T extends Identified>(page: Page<T>, fresh: ReadonlyMap<number, T>, gone: ReadonlySet<number>): Page<T> {
+  const kept = page.items.filter(({ id }) => !gone.has(id)).map((item) => fresh.get(item.id) ?? item)
+  const known = new Set(page.items.map(({ id }) => id))
+  const added = [...fresh.values()].filter(({ id }) => !known.has(id))
+  return { items: [...added, ...kept], total: page.total + added.length - (page.items.length - kept.length) }
 }

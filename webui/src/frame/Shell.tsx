@@ -10,6 +10,7 @@ import { Button } from "~/parts/Button"
 import { ProblemCard } from "~/parts/ProblemCard"
 import { problemText } from "~/parts/ErrorNote"
 import { isThemeChosen, showTheme } from "~/state/theme"
+import { Notices } from "./Notices"
 import { UploadTray } from "./UploadTray"
 import { Palette } from "./Palette"
 import { BottomBar, Rail } from "./Rail"
@@ -87,6 +88,7 @@ function Frame({ projectIds }: { projectIds: number[] }) {
       </div>
       <BottomBar />
       <UploadTray />
+      <Notices />
       <Palette open={searching} onClose={() => setSearching(false)} />
     </div>
   )

@@ -1,12 +1,11 @@
 import { CircleUser, Search } from "lucide-react"
 import { DropdownMenu } from "radix-ui"
-import { useEffect, useState } from "react"
+import { useState } from "react"
 import { useNavigate } from "react-router"
 import { patch } from "~/api/http"
-import { useConnection } from "~/api/live"
 import { logout, useMe } from "~/api/session"
-import { dashboard } from "~/api/socket"
 import { LANGUAGES, useWords, type Language } from "~/i18n"
+import { LiveDot } from "~/parts/LiveDot"
 import { applyTheme, storedTheme, type Theme } from "~/state/theme"
 
 export function TopBar({ onSearch }: { onSearch: () => void }) {
@@ -29,40 +28,6 @@ export function TopBar({ onSearch }: { onSearch: () => void }) {
       </div>
     </header>
   )
-}
-
-function LiveDot() {
-  const { t } = useWords()
-  const connection = useConnection()
-  const seconds = useSecondsUntil(connection.state === "waiting" ? connection.until : null)
-  const [tone, text] =
-    connection.state === "online"
-      ? ["bg-good live-dot", t("live.online")]
-      : connection.state === "offline"
-        ? ["bg-bad", t("live.offline")]
-        : ["bg-warn live-dot", connection.state === "waiting" ? t("live.waiting", { seconds }) : t("live.connecting")]
-  return (
-    <button
-      type="button"
-      onClick={() => dashboard.retryNow()}
-      className="flex items-center gap-2 rounded-md px-1.5 py-1 text-sm text-muted"
-      aria-label={text}
-      title={text}
-    >
-      <span className={`size-2.5 rounded-full ${tone}`} />
-      <span className="num max-md:hidden">{text}</span>
-    </button>
-  )
-}
-
-function useSecondsUntil(moment: number | null): number {
-  const [now, setNow] = useState(Date.now)
-  useEffect(() => {
-    if (moment === null) return
-    const timer = setInterval(() => setNow(Date.now()), 500)
-    return () => clearInterval(timer)
-  }, [moment])
-  return moment === null ? 0 : Math.max(0, Math.ceil((moment - now) / 1000))
 }
 
 const ITEM = "flex cursor-pointer items-center rounded-md px-2.5 py-1.5 text-sm outline-none data-[highlighted]:bg-hover"

@@ -1,5 +1,6 @@
 import { useEffect } from "react"
-import { client, storeFresh } from "~/api/queries"
+import { atMostEvery } from "~/api/often"
+import { client, storeAllFresh, storeFresh } from "~/api/queries"
 import { dashboard, type SocketEvent } from "~/api/socket"
 import type { DatasetOut, ExportOut, JobOut, ModelOut, TrainingJobOut, WorkerMetrics, WorkerOut } from "~/api/types.gen"
 
@@ -28,7 +29,8 @@ function apply(event: SocketEvent): void {
     case "export.state":
       return applyExport(data as unknown as ExportOut)
     case "worker.state":
-      storeFresh("workers", data as unknown as WorkerOut | Gone)
+      changed.set(Number(data.id), data as unknown as WorkerOut | Gone)
+      showChanged()
       // A machine that is new has used up a place of its key.
       outdate("master-keys")
       return outdate("workers", "summary")
@@ -52,17 +54,43 @@ function applyExport(fresh: ExportOut): void {
   outdate("models", String(fresh.model_id), "exports")
 }
 
+/** When a hub comes back, its whole fleet does so within a second. */
+const STATES_EVERY = 100
+const changed = new Map<number, WorkerOut | Gone>()
+
+const showChanged = atMostEvery(STATES_EVERY, () => {
+  storeAllFresh<WorkerOut>("workers", [...changed.values()])
+  changed.clear()
+})
+
+/** A fleet of a thousand says two hundred times a second how it is; one does not read faster than this. */
+const METRICS_EVERY = 500
+const measured = new Map<number, { metrics: WorkerMetrics; last_seen_at: string }>()
+
 function applyMetrics({ id, metrics }: { id: number; metrics: WorkerMetrics }): void {
-  const seen = { metrics, last_seen_at: new Date().toISOString() }
-  client.setQueriesData<{ items: WorkerOut[]; total: number }>({ queryKey: ["workers", "list"] }, (page) =>
-    page && { ...page, items: page.items.map((worker) => (worker.id === id ? { ...worker, ...seen } : worker)) },
-  )
+  measured.set(id, { metrics, last_seen_at: new Date().toISOString() })
+  showMetrics()
 }
+
+const showMetrics = atMostEvery(METRICS_EVERY, () => {
+  const fresh = new Map(measured)
+  measured.clear()
+  client.setQueriesData<{ items: WorkerOut[]; total: number }>({ queryKey: ["workers", "list"] }, (page) =>
+    page && { ...page, items: page.items.map((worker) => (fresh.has(worker.id) ? { ...worker, ...fresh.get(worker.id) } : worker)) },
+  )
+})
 
 function applyFleet({ workers }: { workers?: WorkerOut[] }): void {
   if (workers) client.setQueriesData({ queryKey: ["workers", "list"] }, { items: workers, total: workers.length })
 }
 
+const OUTDATE_EVERY = 300
+const outdated = new Map<string, () => void>()
+
+/** Asks again for what is below a key, once for a burst of events. */
 function outdate(...key: string[]): void {
-  void client.invalidateQueries({ queryKey: key })
+  const name = key.join("/")
+  const again = outdated.get(name) ?? atMostEvery(OUTDATE_EVERY, () => void client.invalidateQueries({ queryKey: key }))
+  outdated.set(name, again)
+  again()
 }

@@ -109,6 +109,12 @@ export class Formatter {
     return isToday ? this.clock(time) : `${this.dayTime.format(new Date(time))}, ${this.clock(time)}`
   }
 
+  /** A day of the week, 0 for Monday. */
+  weekday(index: number, width: "short" | "long"): string {
+    // The first of January 2024 was a Monday.
+    return new Intl.DateTimeFormat(this.language, { weekday: width, timeZone: "UTC" }).format(Date.UTC(2024, 0, 1 + index))
+  }
+
   list(words: string[]): string {
     return new Intl.ListFormat(this.language, { type: "conjunction" }).format(words)
   }

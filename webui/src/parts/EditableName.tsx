@@ -6,8 +6,9 @@ import { ErrorNote } from "./ErrorNote"
 import { Input } from "./Field"
 
 /** A name that is edited where it stands. */
-export function EditableName({ name, onRename }: { name: string; onRename: (name: string) => Promise<unknown> }) {
+export function EditableName({ name, onRename, level = 1 }: { name: string; onRename: (name: string) => Promise<unknown>; level?: 1 | 2 }) {
   const { t } = useWords()
+  const Heading = `h${level}` as const
   const [draft, setDraft] = useState<string | null>(null)
   const [error, setError] = useState<unknown>(null)
   const save = async (event: FormEvent) => {
@@ -23,7 +24,7 @@ export function EditableName({ name, onRename }: { name: string; onRename: (name
   if (draft === null) {
     return (
       <span className="flex min-w-0 items-center gap-0.5">
-        <h1 className="min-w-0 text-xl font-semibold break-words">{name}</h1>
+        <Heading className={`min-w-0 font-semibold break-words ${level === 1 ? "text-xl" : "text-lg"}`}>{name}</Heading>
         <IconButton label={t("common.rename")} onClick={() => setDraft(name)} className="!size-7">
           <Pencil size={15} aria-hidden />
         </IconButton>

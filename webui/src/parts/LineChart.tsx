@@ -22,10 +22,12 @@ interface Props {
   /** Bounds of the vertical axis where they are known, e.g. 0 to 100 for a percentage. */
   bounds?: readonly [number, number] | undefined
   height?: number
+  /** Without the buttons that save the values and the picture. */
+  plain?: boolean
 }
 
 export function LineChart(props: Props) {
-  const { title, series, axis, smoothing = 0, log = false, group, markLowest, bounds, height = 200 } = props
+  const { title, series, axis, smoothing = 0, log = false, group, markLowest, bounds, height = 200, plain = false } = props
   const { t, format } = useWords()
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
@@ -82,7 +84,7 @@ export function LineChart(props: Props) {
             </span>
           ))}
         <span className="num ml-auto text-sm">{isEmpty ? "" : series.map((one) => lastValue(one, formatValue)).join(" · ")}</span>
-        {!isEmpty && (
+        {!isEmpty && !plain && (
           <span className="-my-2 -mr-2 flex max-sm:hidden">
             <IconButton label={t("chart.csv")} onClick={() => saveFile(new Blob([toCsv(series)]), `${title}.csv`)}>
               <Download size={15} aria-hidden />
@@ -147,9 +149,9 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
       focus: { prox: 16 },
       ...(shape.group && { sync: { key: shape.group } }),
     },
-    scales: { x: { time: false }, y: { distr: shape.log ? 3 : 1, ...(shape.bounds && { range: [...shape.bounds] }) } },
+    scales: { x: { time: shape.axis === "clock" }, y: { distr: shape.log ? 3 : 1, ...(shape.bounds && { range: [...shape.bounds] }) } },
     axes: [
-      { ...axis, size: 24, space: 60, ...(shape.axis === "time" ? { values: (_, ticks) => ticks.map(clockTick) } : { incrs: WHOLE_INCREMENTS }) },
+      { ...axis, size: 24, space: 60, ...horizontal(shape.axis) },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) },
     ],
     series: [
@@ -159,15 +161,28 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
         return { label, stroke, width: 1.6, points: { show: (plot, index) => isSparse(plot, index), size: 5, fill: stroke } }
       }),
     ],
-    plugins: [tooltip(format), ...(shape.markLowest ? [lowestMark(shape.markLowest, (value) => `${shape.bestWord} ${format(value)}`)] : [])],
+    plugins: [tooltip(shape.axis, format), ...(shape.markLowest ? [lowestMark(shape.markLowest, (value) => `${shape.bestWord} ${format(value)}`)] : [])],
   }
 }
 
-function clockTick(seconds: number): string {
+function horizontal(axis: Axis): uPlot.Axis {
+  if (axis === "step") return { incrs: WHOLE_INCREMENTS }
+  const words = axis === "time" ? elapsed : (seconds: number) => timeOfDay(seconds).slice(0, 5)
+  return { values: (_, ticks) => ticks.map(words) }
+}
+
+const two = (value: number) => String(value).padStart(2, "0")
+
+/** The wall clock of the reader: "14:05:30". */
+function timeOfDay(seconds: number): string {
+  const time = new Date(seconds * 1000)
+  return [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(":")
+}
+
+function elapsed(seconds: number): string {
   const hours = Math.floor(seconds / 3600)
   const minutes = Math.floor((seconds % 3600) / 60)
   const rest = Math.floor(seconds % 60)
-  const two = (value: number) => String(value).padStart(2, "0")
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`
 }
 
@@ -180,7 +195,7 @@ function isSparse(plot: uPlot, index: number): boolean {
   return true
 }
 
-function tooltip(format: (value: number) => string): uPlot.Plugin {
+function tooltip(axis: Axis, format: (value: number) => string): uPlot.Plugin {
   const box = document.createElement("div")
   box.className =
     "pointer-events-none absolute z-10 hidden rounded-md border border-line bg-raised px-2 py-1 text-xs num shadow-pop whitespace-pre"
@@ -189,7 +204,7 @@ function tooltip(format: (value: number) => string): uPlot.Plugin {
       init: (plot) => void plot.over.append(box),
       setCursor: (plot) => {
         const { idx, left, top } = plot.cursor
-        const rows = idx == null ? [] : tooltipRows(plot, idx, format)
+        const rows = idx == null ? [] : tooltipRows(plot, idx, axis, format)
         box.classList.toggle("hidden", rows.length === 0 || (left ?? -1) < 0)
         if (rows.length === 0) return
         box.textContent = rows.join("\n")
@@ -202,13 +217,14 @@ function tooltip(format: (value: number) => string): uPlot.Plugin {
   }
 }
 
-function tooltipRows(plot: uPlot, index: number, format: (value: number) => string): string[] {
+function tooltipRows(plot: uPlot, index: number, axis: Axis, format: (value: number) => string): string[] {
   const rows = plot.series.slice(1).flatMap((series, at) => {
     const value = plot.data[at + 1]?.[index]
     return typeof value === "number" ? [`${String(series.label)}  ${format(value)}`] : []
   })
   const x = plot.data[0][index]
   if (rows.length === 0 || x === undefined) return []
+  if (axis === "clock") return [timeOfDay(x), ...rows]
   return [Number.isInteger(x) ? String(x) : x.toFixed(1), ...rows]
 }
 

@@ -12,7 +12,7 @@ export interface MenuItem {
 }
 
 /** The rest of a page's or a row's actions. */
-export function Menu({ items, trigger }: { items: MenuItem[]; trigger?: ReactNode }) {
+export function Menu({ items, trigger, label }: { items: MenuItem[]; trigger?: ReactNode; label?: string }) {
   const { t } = useWords()
   if (items.length === 0) return null
   return (
@@ -21,8 +21,8 @@ export function Menu({ items, trigger }: { items: MenuItem[]; trigger?: ReactNod
         {trigger ?? (
           <button
             type="button"
-            aria-label={t("common.more_actions")}
-            title={t("common.more_actions")}
+            aria-label={label ?? t("common.more_actions")}
+            title={label ?? t("common.more_actions")}
             className="inline-flex size-9 items-center justify-center rounded-[7px] text-muted hover:bg-hover hover:text-ink"
           >
             <Ellipsis size={18} aria-hidden />

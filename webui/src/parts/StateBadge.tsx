@@ -32,6 +32,7 @@ const STATES = {
   paused: ["calm", CirclePause, "state.paused"],
   revoked: ["calm", Ban, "state.revoked"],
   expired: ["calm", Ban, "state.expired"],
+  used_up: ["calm", Ban, "state.used_up"],
   active: ["good", CircleCheck, "state.active"],
 } as const satisfies Record<string, readonly [Tone, LucideIcon, Key]>
 
@@ -48,6 +49,26 @@ export function StateBadge({ state }: { state: string }) {
   return (
     <span className={`inline-flex items-center gap-1 rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${TONES[tone]}`}>
       <Icon size={13} aria-hidden />
+      {key ? t(key) : state}
+    </span>
+  )
+}
+
+const DOTS: Record<Tone, string> = {
+  good: "bg-good",
+  bad: "bg-bad",
+  warn: "bg-warn",
+  live: "bg-accent",
+  calm: "border-2 border-line-strong",
+}
+
+/** A state in a dense table: a dot and its word. What is at rest is a ring, so that colour is not all that tells. */
+export function StateDot({ state }: { state: string }) {
+  const { t } = useWords()
+  const [tone, , key] = isState(state) ? STATES[state] : (["calm", null, null] as const)
+  return (
+    <span className="inline-flex items-center gap-2 whitespace-nowrap">
+      <span aria-hidden className={`size-2.5 shrink-0 rounded-full ${DOTS[tone]}`} />
       {key ? t(key) : state}
     </span>
   )

@@ -19,6 +19,7 @@ import { memo, useCallback, useEffect, useRef, useState, type KeyboardEvent, typ
 import { useWords } from "~/i18n"
 import { Button } from "./Button"
 import { Input } from "./Field"
+import { useTableState } from "./table_state"
 
 declare module "@tanstack/react-table" {
   interface ColumnMeta<TData extends RowData, TValue> {
@@ -48,14 +49,18 @@ interface Props<T> {
   sorting?: SortingState
   bulk?: (rows: T[], clear: () => void) => ReactNode
   selected?: string | null
+  /** Filter and order live in the URL, and the choice of columns is kept in this browser under this name. */
+  name?: string
+  /** Further filters, beside the text. */
+  filters?: ReactNode
+  /** Stands where no row is left, e.g. to take a filter back. */
+  noMatch?: ReactNode
 }
 
 export function Table<T>(props: Props<T>) {
   const { t } = useWords()
-  const [sorting, setSorting] = useState<SortingState>(props.sorting ?? [])
-  const [filter, setFilter] = useState("")
+  const { sorting, setSorting, filter, setFilter, visibility, setVisibility } = useTableState(props.name, props.sorting ?? [])
   const [selection, setSelection] = useState<RowSelectionState>({})
-  const [visibility, setVisibility] = useState<VisibilityState>({})
   const table = useReactTable<T>({
     data: props.rows,
     columns: props.bulk ? [selectColumn<T>(t("table.select_row"), t("table.select_all")), ...props.columns] : props.columns,
@@ -72,6 +77,7 @@ export function Table<T>(props: Props<T>) {
   const rows = table.getRowModel().rows
   const chosen = table.getSelectedRowModel().rows.map((row) => row.original)
   const clear = () => setSelection({})
+  const isFiltered = rows.length < props.rows.length
   return (
     <div>
       <div className="mb-2 flex min-h-9 flex-wrap items-center gap-2">
@@ -95,7 +101,8 @@ export function Table<T>(props: Props<T>) {
                 aria-label={t("table.filter")}
               />
             )}
-            <span className="num ml-auto text-sm text-muted">{t("table.rows", { count: props.total ?? rows.length })}</span>
+            {props.filters}
+            <span className="num ml-auto text-sm text-muted">{t("table.rows", { count: isFiltered ? rows.length : (props.total ?? rows.length) })}</span>
             <ColumnMenu table={table} />
           </>
         )}
@@ -111,7 +118,7 @@ interface BodyProps<T> extends Omit<Props<T>, "rows"> {
   visibility: VisibilityState
 }
 
-function Body<T>({ table, rows, label, columns, visibility, onOpen, selected }: BodyProps<T>) {
+function Body<T>({ table, rows, label, columns, visibility, onOpen, selected, noMatch }: BodyProps<T>) {
   const { t } = useWords()
   const latestOpen = useRef(onOpen)
   useEffect(() => {
@@ -184,7 +191,7 @@ function Body<T>({ table, rows, label, columns, visibility, onOpen, selected }: 
           {rows.length === 0 && (
             <tr>
               <td colSpan={99} className="px-3 py-8 text-center text-muted">
-                {t("table.no_match")}
+                {noMatch ?? t("table.no_match")}
               </td>
             </tr>
           )}

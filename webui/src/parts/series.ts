@@ -7,14 +7,15 @@ export interface Series {
   points: readonly Point[]
 }
 
-export type Axis = "step" | "time"
+/** `time` is since the first point, `clock` is the time of day. */
+export type Axis = "step" | "time" | "clock"
 
-/** One x and y column of a series; seconds since `start` on the time axis. A missing value stays a gap. */
+/** One x and y column of a series; seconds since `start` on the time axis, since the epoch on the clock's. A missing value stays a gap. */
 export function columnsOf(points: readonly Point[], axis: Axis, start: number): [number[], (number | null)[]] {
   const xs = new Array<number>(points.length)
   const ys = new Array<number | null>(points.length)
   points.forEach((point, index) => {
-    xs[index] = axis === "step" ? point[0] : point[1] - start
+    xs[index] = axis === "step" ? point[0] : axis === "time" ? point[1] - start : point[1]
     ys[index] = point[2]
   })
   return [xs, ys]

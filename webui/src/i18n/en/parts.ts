@@ -22,6 +22,7 @@ export const parts = {
   "common.size": "Size",
   "common.state": "State",
   "common.try_again": "Try again",
+  "common.undo": "Undo",
   "common.yes": "Yes",
 
   "state.pending": "Not started",
@@ -44,6 +45,7 @@ export const parts = {
   "state.paused": "Paused",
   "state.revoked": "Revoked",
   "state.expired": "Expired",
+  "state.used_up": "Used up",
   "state.active": "Active",
 
   "phase.starting": "Starting",

@@ -23,6 +23,7 @@ export const parts: Translation<typeof english> = {
   "common.size": "Taille",
   "common.state": "État",
   "common.try_again": "Réessayer",
+  "common.undo": "Annuler",
   "common.yes": "Oui",
 
   "state.pending": "Pas démarré",
@@ -45,6 +46,7 @@ export const parts: Translation<typeof english> = {
   "state.paused": "En pause",
   "state.revoked": "Révoquée",
   "state.expired": "Expirée",
+  "state.used_up": "Épuisée",
   "state.active": "Active",
 
   "phase.starting": "Démarrage",

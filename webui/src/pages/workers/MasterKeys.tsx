@@ -6,12 +6,12 @@ import { useWords } from "~/i18n"
 import { Button } from "~/parts/Button"
 import { Confirm } from "~/parts/Confirm"
 import { Section } from "~/parts/Page"
-import { StateBadge } from "~/parts/StateBadge"
-import { Ago } from "~/parts/Values"
+import { StateBadge, type StateName } from "~/parts/StateBadge"
+import { Ago, Until } from "~/parts/Values"
 
-/** The keys with which machines may still enrol. */
+/** The keys with which machines enrol: how often each was used, and until when it may be. */
 export function MasterKeys() {
-  const { t, format } = useWords()
+  const { t } = useWords()
   const refresh = useRefresh()
   const keys = useList<MasterKeyOut>("/master-keys").data?.items ?? []
   const [doomed, setDoomed] = useState<MasterKeyOut | null>(null)
@@ -21,24 +21,7 @@ export function MasterKeys() {
       <Section title={t("workers.keys")}>
         <ul className="card divide-y divide-line">
           {keys.map((key) => (
-            <li key={key.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2.5 text-sm">
-              <span className="min-w-0 font-medium">{key.name}</span>
-              <code className="font-mono text-xs text-muted">{key.prefix}…</code>
-              <StateBadge state={key.revoked ? "revoked" : "active"} />
-              <span className="num text-muted">
-                {key.max_enrollments === null
-                  ? t("workers.enrolled", { count: key.enrollments })
-                  : t("workers.enrolled_of", { count: key.enrollments, most: format.number(key.max_enrollments) })}
-              </span>
-              <span className="ml-auto text-muted">
-                <Ago time={key.created_at} />
-              </span>
-              {!key.revoked && (
-                <Button look="quiet" onClick={() => setDoomed(key)}>
-                  {t("workers.revoke")}
-                </Button>
-              )}
-            </li>
+            <Line key={key.id} enrolmentKey={key} onRevoke={() => setDoomed(key)} />
           ))}
         </ul>
       </Section>
@@ -56,4 +39,42 @@ export function MasterKeys() {
       </Confirm>
     </div>
   )
+}
+
+function Line({ enrolmentKey: key, onRevoke }: { enrolmentKey: MasterKeyOut; onRevoke: () => void }) {
+  const { t, format } = useWords()
+  const state = stateOf(key)
+  return (
+    <li className="flex min-h-12 flex-wrap items-center gap-x-4 gap-y-1 px-4 py-1.5 text-sm">
+      <span className="min-w-0 font-medium">{key.name}</span>
+      <code className="font-mono text-xs text-muted">{key.prefix}…</code>
+      <StateBadge state={state} />
+      <span className="num text-muted">
+        {key.max_enrollments === null
+          ? t("workers.enrolled", { count: key.enrollments })
+          : t("workers.enrolled_of", { count: key.enrollments, most: format.number(key.max_enrollments) })}
+      </span>
+      {state === "active" && (
+        <span className="num text-muted">
+          {key.expires_at ? t("workers.expires") : null} <Until time={key.expires_at} never={t("workers.never_expires")} />
+        </span>
+      )}
+      <span className="ml-auto text-muted">
+        <Ago time={key.created_at} />
+      </span>
+      {state === "active" && (
+        <Button look="quiet" onClick={onRevoke}>
+          {t("workers.revoke")}
+        </Button>
+      )}
+    </li>
+  )
+}
+
+/** What the hub would say to a machine that came with it now. */
+function stateOf(key: MasterKeyOut): StateName {
+  if (key.revoked) return "revoked"
+  if (key.expires_at && Date.parse(key.expires_at) <= Date.now()) return "expired"
+  if (key.max_enrollments !== null && key.enrollments >= key.max_enrollments) return "used_up"
+  return "active"
 }

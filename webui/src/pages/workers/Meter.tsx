@@ -1,12 +1,26 @@
+interface Props {
+  label: string
+  /** 0 to 1. */
+  share: number | undefined
+  text: string
+  /** More of it, on hover. */
+  title?: string
+}
+
+/** From here on a share is worth a second look. */
+const FULL = 0.95
+
 /** A share as a short bar with its figure. */
-export function Meter({ label, share, text }: { label: string; share: number | null; text: string }) {
-  if (share === null) return <span className="text-muted">–</span>
+export function Meter({ label, share, text, title }: Props) {
+  if (share === undefined) return <span className="text-muted">–</span>
   return (
-    <span className="flex items-center gap-2">
-      <span role="img" aria-label={`${label}: ${text}`} className="h-1.5 w-16 shrink-0 overflow-hidden rounded-full bg-sunken">
-        <span className="block h-full bg-accent" style={{ width: `${Math.min(100, share * 100)}%` }} />
+    <span className="flex items-center gap-2" title={title}>
+      <span role="img" aria-label={`${label}: ${title ?? text}`} className="h-1.5 w-14 shrink-0 overflow-hidden rounded-full bg-sunken">
+        <span className={`block h-full ${share >= FULL ? "bg-warn" : "bg-accent"}`} style={{ width: `${Math.min(100, share * 100)}%` }} />
       </span>
-      <span className="num whitespace-nowrap text-muted">{text}</span>
+      <span aria-hidden className="num whitespace-nowrap text-muted">
+        {text}
+      </span>
     </span>
   )
 }

@@ -1,121 +1,117 @@
 import { useMutation } from "@tanstack/react-query"
+import { KeyRound, Trash2 } from "lucide-react"
 import { useState } from "react"
 import { Link } from "react-router"
-import { patch, post, remove } from "~/api/http"
-import { useRefresh } from "~/api/queries"
 import type { WorkerOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Button } from "~/parts/Button"
-import { Confirm } from "~/parts/Confirm"
-import { Dialog } from "~/parts/Dialog"
+import { EditableName } from "~/parts/EditableName"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Select } from "~/parts/Field"
+import { Menu } from "~/parts/Menu"
+import { Section } from "~/parts/Page"
+import { Progress } from "~/parts/Progress"
+import { Sheet } from "~/parts/Sheet"
 import { StateBadge } from "~/parts/StateBadge"
-import { Ago, Bytes, Facts } from "~/parts/Values"
+import { Ago } from "~/parts/Values"
+import { change, useVerbs, verbsFor } from "./actions"
+import { BenchmarkSection } from "./BenchmarkSection"
+import { HardwareFacts } from "./HardwareFacts"
+import { jobLink } from "./job_link"
+import { MachineCharts } from "./MachineCharts"
+import { RemoveWorker } from "./RemoveWorker"
+import { RotateKey } from "./RotateKey"
+import { VERB_ICONS } from "./WorkerMenu"
 
 const TYPES = ["both", "fine_tuner", "prompter"] as const
 
-type Verb = "pause" | "drain" | "resume"
-
-function verbsFor(status: WorkerOut["status"]): Verb[] {
-  if (status === "offline") return []
-  return status === "paused" || status === "draining" ? ["resume"] : ["pause", "drain"]
-}
-
+/** Everything about one machine, and all that one does with it. */
 export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: () => void }) {
-  const { t, format } = useWords()
-  const refresh = useRefresh()
-  const [isRemoving, setIsRemoving] = useState(false)
-  const act = useMutation({
-    mutationFn: (step: () => Promise<unknown>) => step(),
-    onSuccess: () => refresh("workers"),
-  })
-  const { hardware, benchmark, metrics, current_job } = worker
-  const job = current_job && (
-    <Link to={current_job.kind === "training" ? `/training/${current_job.id}` : "/models"} className="text-accent hover:underline">
-      {current_job.name}
-    </Link>
-  )
+  const { t } = useWords()
+  const [asked, setAsked] = useState<"remove" | "rotate" | null>(null)
   return (
-    <Dialog
-      open
-      wide
-      onClose={onClose}
+    <Sheet
       title={worker.name}
-      footer={
-        <>
-          <Button look="danger" onClick={() => setIsRemoving(true)}>
-            {t("workers.remove")}
-          </Button>
-          {verbsFor(worker.status).map((verb) => (
-            <Button key={verb} busy={act.isPending} title={t(`workers.${verb}_text`)} onClick={() => act.mutate(() => post(`/workers/${worker.id}/${verb}`))}>
-              {t(`workers.${verb}`)}
-            </Button>
-          ))}
-        </>
+      onClose={onClose}
+      heading={<EditableName name={worker.name} onRename={(name) => change(worker, { name })} level={2} />}
+      actions={
+        <Menu
+          items={[
+            { label: t("workers.rotate"), icon: <KeyRound size={16} aria-hidden />, onSelect: () => setAsked("rotate") },
+            { label: t("workers.remove"), icon: <Trash2 size={16} aria-hidden />, onSelect: () => setAsked("remove"), danger: true },
+          ]}
+        />
       }
     >
-      <div className="mb-4 flex flex-wrap items-center gap-3">
+      <Standing worker={worker} />
+      <Section title={t("workers.history")}>
+        <MachineCharts worker={worker} />
+      </Section>
+      <BenchmarkSection worker={worker} />
+      <Section title={t("workers.hardware")}>
+        <HardwareFacts worker={worker} />
+      </Section>
+      {asked === "rotate" && <RotateKey worker={worker} onClose={() => setAsked(null)} />}
+      {asked === "remove" && <RemoveWorker worker={worker} onClose={() => setAsked(null)} onRemoved={onClose} />}
+    </Sheet>
+  )
+}
+
+/** What it does now, what it is for, and the verbs. */
+function Standing({ worker }: { worker: WorkerOut }) {
+  const { t } = useWords()
+  const run = useVerbs()
+  const setType = useMutation({ mutationFn: (worker_type: WorkerOut["worker_type"]) => change(worker, { worker_type }) })
+  return (
+    <div className="mb-7 space-y-3">
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-sm">
         <StateBadge state={worker.status} />
-        <Select
-          className="!w-auto"
-          aria-label={t("workers.type")}
-          value={worker.worker_type}
-          onChange={(event) => act.mutate(() => patch(`/workers/${worker.id}`, { worker_type: event.target.value }))}
-        >
-          {TYPES.map((type) => (
-            <option key={type} value={type}>
-              {t(`worker_type.${type}`)}
-            </option>
-          ))}
-        </Select>
-        <span className="text-sm text-muted">
+        <span className="text-muted">
           {t("workers.seen")} <Ago time={worker.last_seen_at} />
         </span>
       </div>
-      <ErrorNote error={act.error} />
-      <Facts
-        items={[
-          [t("workers.job"), job ?? "–"],
-          ["GPU", hardware?.gpu ?? t("workers.no_gpu")],
-          [t("workers.vram"), hardware?.vram_total ? <Bytes value={hardware.vram_total} /> : "–"],
-          ["CUDA", [hardware?.cuda, hardware?.driver].filter(Boolean).join(" · ") || "–"],
-          [t("workers.cpu"), hardware ? t("workers.cpu_of", { cpu: hardware.cpu || "–", count: hardware.cores ?? 0 }) : "–"],
-          [t("workers.ram"), <Bytes value={hardware?.ram} />],
-          [t("workers.bf16"), hardware ? t(hardware.bf16 ? "common.yes" : "common.no") : "–"],
-          ["PyTorch", hardware?.torch ?? "–"],
-          [t("workers.platform"), hardware?.platform || "–"],
-          [t("workers.free_disk"), <Bytes value={metrics?.disk_free} />],
-          [
-            t("workers.score"),
-            benchmark ? (
-              <>
-                {format.number(benchmark.score, 1)} · {format.number(benchmark.tflops, 1)} TFLOP/s ·{" "}
-                {format.number(benchmark.bandwidth_gbs, 0)} {t("workers.gigabytes_a_second")} <Ago time={benchmark.measured_at} />
-                {benchmark.fallback && ` · ${t("workers.fallback")}`}
-              </>
-            ) : (
-              "–"
-            ),
-          ],
-          [t("workers.version"), worker.version ?? "–"],
-          [t("common.created"), <Ago time={worker.created_at} />],
-          [t("common.id"), String(worker.id)],
-        ]}
+      <WorkingOn worker={worker} />
+      <div className="flex flex-wrap items-center gap-2">
+        {verbsFor(worker.status).map((verb) => {
+          const Icon = VERB_ICONS[verb]
+          return (
+            <Button key={verb} title={t(`workers.${verb}_text`)} onClick={() => void run(verb, [worker])}>
+              <Icon size={16} aria-hidden /> {t(`workers.${verb}`)}
+            </Button>
+          )
+        })}
+        <label className="ml-auto flex items-center gap-2 text-sm text-muted max-sm:ml-0">
+          {t("workers.type")}
+          <Select className="!w-auto text-ink" value={worker.worker_type} onChange={(event) => setType.mutate(event.target.value as WorkerOut["worker_type"])}>
+            {TYPES.map((type) => (
+              <option key={type} value={type}>
+                {t(`worker_type.${type}`)}
+              </option>
+            ))}
+          </Select>
+        </label>
+      </div>
+      <ErrorNote error={setType.error} />
+    </div>
+  )
+}
+
+function WorkingOn({ worker: { current_job: job } }: { worker: WorkerOut }) {
+  const { t } = useWords()
+  if (!job) return null
+  return (
+    <div className="card p-4">
+      <Progress
+        label={t("workers.job")}
+        phase={job.name}
+        fraction={typeof job.percent === "number" ? job.percent / 100 : null}
+        etaSeconds={job.eta_seconds}
+        actions={
+          <Link to={jobLink(job)} className="text-sm text-accent hover:underline">
+            {t("workers.open_job")}
+          </Link>
+        }
       />
-      <Confirm
-        open={isRemoving}
-        onClose={() => setIsRemoving(false)}
-        title={t("workers.remove_one", { name: worker.name })}
-        action={t("workers.remove")}
-        onConfirm={async () => {
-          await remove(`/workers/${worker.id}`)
-          refresh("workers")
-          onClose()
-        }}
-      >
-        {current_job ? t("workers.remove_busy", { job: current_job.name }) : t("workers.remove_text")}
-      </Confirm>
-    </Dialog>
+    </div>
   )
 }
