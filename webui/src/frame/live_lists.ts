@@ -45,6 +45,7 @@ function applyJob(job: JobOut): void {
   if (job.kind === "training") storeFresh("training-jobs", job as TrainingJobOut)
   else if (job.kind === "evaluation") outdate("evaluations")
   else if (job.kind === "export") outdate("exports")
+  outdate("queue")
   outdate("overview")
 }
 

@@ -14,6 +14,7 @@ const RELATIVE_STEPS: [limit: number, seconds: number, unit: Intl.RelativeTimeFo
 /** Numbers, sizes, durations and dates as a reader of the language writes them. Every method accepts missing values and answers "–". */
 export class Formatter {
   private readonly relativeTime: Intl.RelativeTimeFormat
+  private readonly shortRelativeTime: Intl.RelativeTimeFormat
   private readonly wholeTime: Intl.DateTimeFormat
   private readonly clockTime: Intl.DateTimeFormat
   private readonly dayTime: Intl.DateTimeFormat
@@ -21,6 +22,8 @@ export class Formatter {
 
   constructor(readonly language: Language) {
     this.relativeTime = new Intl.RelativeTimeFormat(language, { numeric: "auto" })
+    // In French, narrow is a bare "-4 s".
+    this.shortRelativeTime = new Intl.RelativeTimeFormat(language, { style: language === "en" ? "narrow" : "short" })
     this.wholeTime = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "medium" })
     this.clockTime = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })
     this.dayTime = new Intl.DateTimeFormat(language, { dateStyle: "medium" })
@@ -84,12 +87,12 @@ export class Formatter {
     return this.pair(Math.floor(whole / 86_400), "day", Math.floor((whole % 86_400) / 3600), "hour")
   }
 
-  relative(time: string | null | undefined, now = Date.now()): string {
+  relative(time: string | null | undefined, now = Date.now(), short = false): string {
     if (!time) return "–"
     const seconds = (Date.parse(time) - now) / 1000
     const size = Math.abs(seconds)
     const step = RELATIVE_STEPS.find(([limit]) => size < limit) ?? RELATIVE_STEPS[RELATIVE_STEPS.length - 1]!
-    return this.relativeTime.format(Math.round(seconds / step[1]), step[2])
+    return (short ? this.shortRelativeTime : this.relativeTime).format(Math.round(seconds / step[1]), step[2])
   }
 
   dateTime(time: string | null | undefined): string {

@@ -24,6 +24,12 @@ export function Sheet({ title, heading, onClose, actions, children }: Props) {
   useLayoutEffect(() => {
     opener.current = document.activeElement
   }, [])
+  const body = useRef<HTMLDivElement>(null)
+  // The sheet itself, not its first button: one comes to read.
+  const goIn = (event: Event) => {
+    event.preventDefault()
+    body.current?.focus()
+  }
   const goBack = (event: Event) => {
     event.preventDefault()
     if (opener.current instanceof HTMLElement) opener.current.focus()
@@ -34,6 +40,7 @@ export function Sheet({ title, heading, onClose, actions, children }: Props) {
         {!isBeside && <Radix.Overlay className="fixed inset-0 z-30 bg-[#0008]" />}
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={goIn}
           onCloseAutoFocus={goBack}
           onInteractOutside={(event) => event.preventDefault()}
           className="fixed inset-y-0 right-0 z-40 flex w-full flex-col border-l border-line bg-raised shadow-pop outline-none sm:max-w-[40rem]"
@@ -49,7 +56,7 @@ export function Sheet({ title, heading, onClose, actions, children }: Props) {
               <X size={18} aria-hidden />
             </Radix.Close>
           </div>
-          <div className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-5 py-4">{children}</div>
+          <div ref={body} tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto overscroll-contain px-5 py-4 outline-none">{children}</div>
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>

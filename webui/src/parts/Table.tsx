@@ -26,6 +26,8 @@ declare module "@tanstack/react-table" {
     align?: "right"
     /** Only as wide as what it holds. */
     narrow?: boolean
+    /** Stays in sight at the right while the others scroll. */
+    pinned?: boolean
     /** Left out below this width. */
     from?: "sm" | "md" | "lg" | "xl"
     /** Name in the column menu and for screen readers, where the header is not a text. */
@@ -219,7 +221,7 @@ const TableRow = memo(function TableRow({ row, isOpen, isLink, open }: RowProps)
       onClick={(event) => isLink && !isControl(event.target) && open(row.original)}
       onKeyDown={moveFocus}
       aria-selected={isOpen}
-      className={`border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${isLink ? "cursor-pointer" : ""}`}
+      className={`group border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${isLink ? "cursor-pointer" : ""}`}
     >
       {row.getVisibleCells().map((cell) => (
         <td key={cell.id} className={`h-11 max-w-60 truncate px-3 py-1.5 first:max-w-[22rem] max-sm:max-w-[46vw] ${cellClass(cell.column.columnDef)}`}>
@@ -284,7 +286,8 @@ function selectColumn<T>(rowLabel: string, allLabel: string): ColumnDef<T> {
 }
 
 function cellClass<T>({ meta }: ColumnDef<T>): string {
-  return `${meta?.align === "right" ? "num text-right" : ""} ${meta?.narrow ? "w-px !pr-1" : ""} ${meta?.from ? FROM[meta.from] : ""}`
+  const pinned = meta?.pinned ? "sticky right-0 bg-surface group-hover:bg-hover group-aria-selected:bg-accent-soft" : ""
+  return `${pinned} ${meta?.align === "right" ? "num text-right" : ""} ${meta?.narrow ? "w-px !pr-1" : ""} ${meta?.from ? FROM[meta.from] : ""}`
 }
 
 function isControl(target: EventTarget): boolean {

@@ -20,13 +20,13 @@ function watchClock(callback: () => void): () => void {
 }
 
 /** "3 minutes ago", exact on hover; all of a page tick together. */
-export function Ago({ time }: { time: string | null | undefined }) {
+export function Ago({ time, short = false }: { time: string | null | undefined; short?: boolean }) {
   const { format } = useWords()
   useSyncExternalStore(watchClock, () => now)
   if (!time) return <span className="text-muted">–</span>
   return (
     <time dateTime={time} title={format.dateTime(time)} className="num whitespace-nowrap">
-      {format.relative(time, Math.max(Date.now(), Date.parse(time) + 1000))}
+      {format.relative(time, Math.max(Date.now(), Date.parse(time) + 1000), short)}
     </time>
   )
 }

@@ -80,10 +80,6 @@ export const training = {
   "checkpoints.best": "Best",
   "checkpoints.resume": "Resume from here",
 
-  "placement.title": "Why this worker",
-  "placement.chosen": "chosen",
-  "placement.refused": "passed over",
-
   "failure.user_error": "The settings do not work together",
   "failure.bad_data": "The data cannot be used",
   "failure.model_unavailable": "The model could not be loaded",

@@ -82,10 +82,6 @@ export const training: Translation<typeof english> = {
   "checkpoints.best": "Le meilleur",
   "checkpoints.resume": "Reprendre d'ici",
 
-  "placement.title": "Pourquoi cette machine",
-  "placement.chosen": "retenue",
-  "placement.refused": "écartée",
-
   "failure.user_error": "Les réglages sont incompatibles",
   "failure.bad_data": "Les données sont inutilisables",
   "failure.model_unavailable": "Le modèle n'a pas pu être chargé",

@@ -2,9 +2,8 @@ import type { TrainingJobOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { CopyButton } from "~/parts/Copy"
 import { Section } from "~/parts/Page"
-import { Facts } from "~/parts/Values"
 
-/** Every setting with the value that held; what was asked for stands out. Then why this machine. */
+/** Every setting with the value that held; what was asked for stands out. */
 export function Configuration({ job }: { job: TrainingJobOut }) {
   const { t } = useWords()
   const names = Object.keys(job.resolved_config).sort((a, b) => Number(b in job.config) - Number(a in job.config))
@@ -24,7 +23,6 @@ export function Configuration({ job }: { job: TrainingJobOut }) {
         </div>
         <p className="mt-2 text-sm text-muted">{t("training.config_hint")}</p>
       </Section>
-      <Placement job={job} />
     </div>
   )
 }
@@ -33,27 +31,4 @@ function shown(value: unknown): string {
   if (value === null || value === undefined) return "–"
   if (typeof value === "number" && value !== 0 && Math.abs(value) < 1e-3) return value.toExponential()
   return typeof value === "string" ? value : JSON.stringify(value)
-}
-
-function Placement({ job }: { job: TrainingJobOut }) {
-  const { t, format } = useWords()
-  const { chosen, ranked = [], refused = [], waiting } = job.placement
-  const others = ranked.filter((worker) => worker.worker_id !== chosen?.worker_id)
-  if (!chosen && others.length === 0 && refused.length === 0 && !waiting) return null
-  const items: [string, string][] = [
-    ...(chosen ? [[`${chosen.name} · ${t("placement.chosen")}`, chosen.reason] as [string, string]] : []),
-    ...others.map((worker): [string, string] => [
-      worker.name,
-      worker.predicted_seconds === null ? worker.reason : `${worker.reason} (${format.duration(worker.predicted_seconds)})`,
-    ]),
-    ...refused.map((worker): [string, string] => [`${worker.name} · ${t("placement.refused")}`, worker.reason]),
-  ]
-  return (
-    <Section title={t("placement.title")}>
-      <div className="card p-4">
-        {waiting && <p className="mb-2 text-sm">{waiting}</p>}
-        <Facts items={items} />
-      </div>
-    </Section>
-  )
 }

@@ -1,16 +1,16 @@
 import type { ReactNode } from "react"
 import { useOne } from "~/api/queries"
-import type { EventOut, SampleOut, TrainingJobOut } from "~/api/types.gen"
+import type { SampleOut, TrainingJobOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { LogView } from "~/parts/LogView"
 import { MessageList, MessageView, type ShownMessage } from "~/parts/MessageView"
 import { Loaded } from "~/parts/Page"
-import { StateBadge } from "~/parts/StateBadge"
 import { Tabs } from "~/parts/Tabs"
-import { Moment } from "~/parts/Values"
 import { Checkpoints } from "./Checkpoints"
 import { Configuration } from "./Configuration"
 import type { JobStream } from "./job_stream"
+import { Placement } from "./Placement"
+import { Timeline } from "./Timeline"
 
 interface Props {
   job: TrainingJobOut
@@ -23,17 +23,25 @@ export function JobTabs({ job, stream, charts }: Props) {
   return (
     <Tabs
       label={job.name}
-      initial={job.status === "failed" && Object.keys(stream.series).length === 0 ? "log" : "charts"}
+      initial={initialTab(job, stream)}
       tabs={[
         { id: "charts", label: t("training.charts"), content: () => charts },
         { id: "log", label: t("training.log"), content: () => <LogView lines={stream.lines} label={t("training.log")} /> },
         { id: "samples", label: t("training.samples"), content: () => <Samples id={job.id} /> },
         { id: "checkpoints", label: t("training.checkpoints"), content: () => <Checkpoints job={job} /> },
         { id: "timeline", label: t("training.timeline"), content: () => <Timeline id={job.id} /> },
+        { id: "placement", label: t("placement.tab"), content: () => <Placement job={job} /> },
         { id: "configuration", label: t("training.configuration"), content: () => <Configuration job={job} /> },
       ]}
     />
   )
+}
+
+/** What one came for: why it waits, why it failed at once, else the curves. */
+function initialTab(job: TrainingJobOut, stream: JobStream): string {
+  const hasCurves = Object.keys(stream.series).length > 0
+  if (hasCurves) return "charts"
+  return job.status === "failed" ? "log" : job.status === "queued" ? "placement" : "charts"
 }
 
 /** Answers to the same prompts, newest step first within each prompt. */
@@ -93,29 +101,4 @@ function byPrompt(samples: SampleOut[]): SampleOut[][] {
     groups.set(key, [...(groups.get(key) ?? []), sample])
   }
   return [...groups.values()]
-}
-
-function Timeline({ id }: { id: number }) {
-  const { t } = useWords()
-  const events = useOne<{ items: EventOut[] }>(`/training-jobs/${id}/events`)
-  return (
-    <Loaded query={events}>
-      {({ items }) => (
-        <ol className="card max-w-4xl divide-y divide-line">
-          {items.map((event) => (
-            <li key={event.id} className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2.5 text-sm">
-              <span className="w-32 shrink-0">
-                <StateBadge state={event.status} />
-              </span>
-              <span className="min-w-0 flex-1 max-sm:basis-full">{event.cause}</span>
-              <span className="num text-muted">{t("training.attempt", { attempt: event.attempt })}</span>
-              <span className="min-w-20 text-right text-muted max-sm:min-w-0">
-                <Moment time={event.at} />
-              </span>
-            </li>
-          ))}
-        </ol>
-      )}
-    </Loaded>
-  )
 }

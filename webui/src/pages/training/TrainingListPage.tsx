@@ -11,6 +11,7 @@ import { Loaded, Page } from "~/parts/Page"
 import { StateBadge } from "~/parts/StateBadge"
 import { Table } from "~/parts/Table"
 import { Ago } from "~/parts/Values"
+import { Queue } from "./Queue"
 
 export default function TrainingListPage() {
   const { t } = useWords()
@@ -24,6 +25,7 @@ export default function TrainingListPage() {
   )
   return (
     <Page title={t("nav.training")} about={t("training.about")} actions={newButton}>
+      <Queue />
       <Loaded query={jobs}>
         {({ items, total }) =>
           items.length > 0 ? (

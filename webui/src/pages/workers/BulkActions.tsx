@@ -11,7 +11,7 @@ export function BulkActions({ workers, onDone }: { workers: WorkerOut[]; onDone:
   const { t } = useWords()
   const run = useVerbs()
   return VERBS.map((verb) => {
-    const these = workers.filter(({ status }) => verbsFor(status).includes(verb))
+    const these = workers.filter((worker) => verbsFor(worker).includes(verb))
     const Icon = VERB_ICONS[verb]
     return (
       <Button

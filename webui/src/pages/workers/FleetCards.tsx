@@ -36,7 +36,9 @@ export function FleetCards({ summary, filter, onFilter }: Props) {
           </button>
         )
       })}
-      <Figure name={t("workers.average_gpu")} value={typeof use === "number" ? format.percent(use / 100) : "–"} />
+      <div className="max-sm:col-span-2">
+        <Figure name={t("workers.average_gpu")} value={typeof use === "number" ? format.percent(use / 100) : "–"} />
+      </div>
     </div>
   )
 }

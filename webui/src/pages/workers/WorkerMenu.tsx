@@ -1,9 +1,9 @@
-import { CirclePause, CirclePlay, Hourglass, Trash2 } from "lucide-react"
+import { CirclePause, CirclePlay, Gauge, Hourglass, Trash2 } from "lucide-react"
 import { useState } from "react"
 import type { WorkerOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Menu, type MenuItem } from "~/parts/Menu"
-import { useVerbs, verbsFor, type Verb } from "./actions"
+import { useMeasure, useVerbs, verbsFor, type Verb } from "./actions"
 import { RemoveWorker } from "./RemoveWorker"
 
 export const VERB_ICONS = { pause: CirclePause, drain: Hourglass, resume: CirclePlay } as const satisfies Record<Verb, unknown>
@@ -12,8 +12,9 @@ export const VERB_ICONS = { pause: CirclePause, drain: Hourglass, resume: Circle
 export function WorkerMenu({ worker }: { worker: WorkerOut }) {
   const { t } = useWords()
   const run = useVerbs()
+  const measure = useMeasure()
   const [isRemoving, setIsRemoving] = useState(false)
-  const verbs = verbsFor(worker.status).map((verb): MenuItem => {
+  const verbs = verbsFor(worker).map((verb): MenuItem => {
     const Icon = VERB_ICONS[verb]
     return { label: t(`workers.${verb}`), icon: <Icon size={16} aria-hidden />, onSelect: () => void run(verb, [worker]) }
   })
@@ -21,7 +22,11 @@ export function WorkerMenu({ worker }: { worker: WorkerOut }) {
     <>
       <Menu
         label={t("workers.actions_of", { name: worker.name })}
-        items={[...verbs, { label: t("workers.remove"), icon: <Trash2 size={16} aria-hidden />, onSelect: () => setIsRemoving(true), danger: true }]}
+        items={[
+          ...verbs,
+          { label: t("workers.measure"), icon: <Gauge size={16} aria-hidden />, onSelect: () => void measure(worker), disabled: worker.status === "offline" },
+          { label: t("workers.remove"), icon: <Trash2 size={16} aria-hidden />, onSelect: () => setIsRemoving(true), danger: true },
+        ]}
       />
       {isRemoving && <RemoveWorker worker={worker} onClose={() => setIsRemoving(false)} />}
     </>

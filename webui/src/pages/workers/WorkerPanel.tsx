@@ -18,12 +18,13 @@ import { change, useVerbs, verbsFor } from "./actions"
 import { BenchmarkSection } from "./BenchmarkSection"
 import { HardwareFacts } from "./HardwareFacts"
 import { jobLink } from "./job_link"
+import { LimitsSection } from "./LimitsSection"
 import { MachineCharts } from "./MachineCharts"
 import { RemoveWorker } from "./RemoveWorker"
 import { RotateKey } from "./RotateKey"
+import { TypeOptions } from "./TypeOptions"
+import { WorkerHistory } from "./WorkerHistory"
 import { VERB_ICONS } from "./WorkerMenu"
-
-const TYPES = ["both", "fine_tuner", "prompter"] as const
 
 /** Everything about one machine, and all that one does with it. */
 export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: () => void }) {
@@ -48,6 +49,8 @@ export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: (
         <MachineCharts worker={worker} />
       </Section>
       <BenchmarkSection worker={worker} />
+      <LimitsSection worker={worker} />
+      <WorkerHistory worker={worker} />
       <Section title={t("workers.hardware")}>
         <HardwareFacts worker={worker} />
       </Section>
@@ -70,9 +73,10 @@ function Standing({ worker }: { worker: WorkerOut }) {
           {t("workers.seen")} <Ago time={worker.last_seen_at} />
         </span>
       </div>
+      {worker.unavailable && <p className="rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">{worker.unavailable}</p>}
       <WorkingOn worker={worker} />
       <div className="flex flex-wrap items-center gap-2">
-        {verbsFor(worker.status).map((verb) => {
+        {verbsFor(worker).map((verb) => {
           const Icon = VERB_ICONS[verb]
           return (
             <Button key={verb} title={t(`workers.${verb}_text`)} onClick={() => void run(verb, [worker])}>
@@ -83,11 +87,7 @@ function Standing({ worker }: { worker: WorkerOut }) {
         <label className="ml-auto flex items-center gap-2 text-sm text-muted max-sm:ml-0">
           {t("workers.type")}
           <Select className="!w-auto text-ink" value={worker.worker_type} onChange={(event) => setType.mutate(event.target.value as WorkerOut["worker_type"])}>
-            {TYPES.map((type) => (
-              <option key={type} value={type}>
-                {t(`worker_type.${type}`)}
-              </option>
-            ))}
+            <TypeOptions />
           </Select>
         </label>
       </div>

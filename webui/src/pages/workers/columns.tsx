@@ -1,4 +1,5 @@
 import type { ColumnDef } from "@tanstack/react-table"
+import { CircleMinus } from "lucide-react"
 import { useMemo } from "react"
 import { Link } from "react-router"
 import type { CurrentJob, WorkerOut } from "~/api/types.gen"
@@ -20,7 +21,7 @@ export function useColumns(open: (id: number) => void): ColumnDef<WorkerOut>[] {
         enableHiding: false,
         cell: ({ row: { original } }) => <Name worker={original} onOpen={() => open(original.id)} />,
       },
-      { id: "status", accessorFn: (row) => t(`state.${row.status}`), header: t("common.state"), cell: ({ row }) => <StateDot state={row.original.status} /> },
+      { id: "status", accessorFn: (row) => t(`state.${row.status}`), header: t("common.state"), cell: ({ row }) => <State worker={row.original} /> },
       {
         id: "gpu",
         accessorFn: gpuOf,
@@ -67,8 +68,8 @@ export function useColumns(open: (id: number) => void): ColumnDef<WorkerOut>[] {
         accessorFn: (row) => row.last_seen_at ?? undefined,
         sortUndefined: "last",
         header: t("workers.seen"),
-        cell: ({ row }) => <Ago time={row.original.last_seen_at} />,
-        meta: { align: "right", from: "xl" },
+        cell: ({ row }) => <Ago time={row.original.last_seen_at} short />,
+        meta: { from: "xl" },
       },
       {
         id: "actions",
@@ -76,25 +77,36 @@ export function useColumns(open: (id: number) => void): ColumnDef<WorkerOut>[] {
         enableHiding: false,
         header: () => <span className="sr-only">{t("common.more_actions")}</span>,
         cell: ({ row }) => <WorkerMenu worker={row.original} />,
-        meta: { narrow: true },
+        meta: { narrow: true, pinned: true },
       },
     ],
     [t, open],
   )
 }
 
+/** The name; below it what the machine is or, where there is no room for a column, what it does. */
 function Name({ worker, onOpen }: { worker: WorkerOut; onOpen: () => void }) {
   const device = deviceOf(worker)
+  const job = worker.current_job
   return (
     <span className="block min-w-0 leading-tight">
       <button type="button" onClick={onOpen} className="block max-w-full truncate text-left font-medium hover:underline">
         {worker.name}
       </button>
-      {device && (
-        <span className="block truncate text-xs text-muted" title={device}>
-          {device}
-        </span>
-      )}
+      <span className={`block truncate text-xs text-muted ${job ? "max-sm:hidden" : ""}`} title={device}>
+        {device}
+      </span>
+      {job && <span className="block truncate text-xs text-muted sm:hidden">{job.name}</span>}
+    </span>
+  )
+}
+
+/** The state; why a machine that is there is offered nothing, on hover. */
+function State({ worker }: { worker: WorkerOut }) {
+  return (
+    <span className="inline-flex items-center gap-1.5" title={worker.unavailable ?? undefined}>
+      <StateDot state={worker.status} />
+      {worker.unavailable && worker.status === "idle" && <CircleMinus size={14} className="text-warn" aria-label={worker.unavailable} />}
     </span>
   )
 }
@@ -108,7 +120,7 @@ function Memory({ label, memory }: { label: string; memory: Share | undefined })
   const { t, format } = useWords()
   if (!memory) return <Meter label={label} share={undefined} text="" />
   const of = t("workers.used_of", { used: format.bytes(memory.used), total: format.bytes(memory.total) })
-  return <Meter label={label} share={memory.share} text={format.bytes(memory.used)} title={of} />
+  return <Meter label={label} share={memory.share} text={format.bytes(memory.used)} title={of} warns />
 }
 
 /** What it works on, how far that is and how long it still takes. */

@@ -1,0 +1,37 @@
+import type { Catalogue } from "../message"
+
+export const queue = {
+  "queue.title": "Waiting",
+  "queue.text": "In the order in which they are offered. People take turns; your own you can move.",
+  "queue.next": "Next in line.",
+  "queue.hidden": { one: "And {count} job of somebody else.", other: "And {count} jobs of other people." },
+  "queue.starts_in": "Starts in about {time}.",
+  "queue.runs": "Will run for about {time}.",
+  "queue.move": "Move {name}",
+  "queue.move_hint": "Drag, or press the arrow keys",
+  "queue.up": "Move {name} up",
+  "queue.down": "Move {name} down",
+  "queue.moved": "{name} was moved.",
+  "queue.priority_of": "Priority of {name}",
+  "queue.priority_set": "{name} has the priority “{priority}”.",
+  "priority.high": "high",
+  "priority.normal": "normal",
+  "priority.low": "low",
+
+  "placement.tab": "Placement",
+  "placement.pending": "A machine is looked for once the training is started.",
+  "placement.nothing": "No machine was looked for.",
+  "placement.ranking": "Machines that fit, soonest done first",
+  "placement.chosen": "chosen",
+  "placement.chosen_text": "{name} was chosen: {reason}",
+  "placement.passed_over": { one: "Passed over: {count} machine", other: "Passed over: {count} machines" },
+  "placement.needs": "Needs at least {memory} of GPU memory",
+  "placement.tokens": "{tokens} tokens to train on",
+  "placement.looked": "Looked for",
+  "placement.about": "about {time}",
+  "placement.no_prediction": "time not known yet",
+  "placement.free_in": "Free in about {time}.",
+
+  "timeline.unreachable": "Out of reach",
+  "timeline.after": "after {time}",
+} as const satisfies Catalogue
