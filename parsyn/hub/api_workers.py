@@ -26,7 +26,7 @@ from parsyn.wire.states import Scope, WorkerEventKind, WorkerStatus
 
 api = Api("workers")
 ONE = "/workers/<int:worker_id>"
-HISTORY_POINTS = 2000
+HISTORY_POINTS = 720
 
 
 @api.endpoint("GET", "/workers", scope=Scope.READ, answers=Page[WorkerOut])
@@ -62,7 +62,10 @@ async def get(worker_id: int) -> dict[str, Any]:
 
 @api.endpoint("GET", f"{ONE}/metrics", scope=Scope.READ, answers=Page[WorkerMetrics])
 async def measurements(worker_id: int) -> dict[str, Any]:
-    """What it measured of itself since `since` (seconds since the epoch), oldest first."""
+    """What it measured of itself after `since` (seconds since the epoch), oldest first.
+
+    Of a long time, points at even distances.
+    """
     context = hub().context
     await context.database.read(workers.find, principal(), worker_id)
     since = integer("since", 0, 0, 2**40)

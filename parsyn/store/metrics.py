@@ -219,13 +219,22 @@ class MetricsStore:
         )
 
     def machine(self, worker_id: int, since: float, limit: int = 2000) -> list[Row]:
-        """(at, JSON body) of a machine, oldest first."""
-        rows = self._query(
-            "SELECT at, body FROM machine_points WHERE worker_id = ? AND at > ?"
-            " ORDER BY at DESC LIMIT ?",
-            [worker_id, since, limit],
+        """(at, JSON body) of a machine after `since`, oldest first.
+
+        Of more than `limit` points the last of each of so many equal stretches of time is kept.
+        """
+        where = "FROM machine_points WHERE worker_id = ? AND at > ?"
+        [(count, first, last)] = self._query(
+            f"SELECT COUNT(*), MIN(at), MAX(at) {where}",
+            [worker_id, since],
         )
-        return rows[::-1]
+        if count <= limit:
+            return self._query(f"SELECT at, body {where} ORDER BY at", [worker_id, since])
+        return self._query(
+            "SELECT at, body FROM machine_points WHERE worker_id = ? AND at IN"  # noqa: S608
+            f" (SELECT MAX(at) {where} GROUP BY CAST((at - ?) / ? AS BIGINT)) ORDER BY at",
+            [worker_id, worker_id, since, first, (last - first) / (limit - 1)],
+        )
 
     def forget_job(self, job_id: int) -> None:
         """Remove everything of a job that is deleted."""

@@ -5,8 +5,9 @@ import type { Point } from "~/parts/series"
 
 /** What is kept of what arrives while one looks: at one point every five seconds, almost three hours. */
 const MOST_LIVE = 2000
-/** A longer silence is drawn as a gap. */
+/** A silence longer than this, and than so many usual distances, is drawn as a gap. */
 const GAP_SECONDS = 120
+const GAP_DISTANCES = 8
 
 /** What a machine measured of itself in the last `seconds`, stored and live, oldest first. */
 export function useMachineHistory(worker: WorkerOut, seconds: number): { items: WorkerMetrics[]; error: unknown; isReady: boolean } {
@@ -37,17 +38,18 @@ function timeOf(metrics: WorkerMetrics | undefined): number {
 /** One of the figures as a series, with a gap where the machine was silent for long. */
 export function pointsOf(items: readonly WorkerMetrics[], value: (metrics: WorkerMetrics) => number | null | undefined): Point[] {
   const points: Point[] = []
+  const gap = Math.max(GAP_SECONDS, GAP_DISTANCES * usualDistance(items))
   for (const [step, one] of items.entries()) {
     const at = timeOf(one)
     const before = points[points.length - 1]?.[1]
-    if (before !== undefined && at - before > GAP_SECONDS * spacing(items)) points.push([step, before + 1, null])
+    if (before !== undefined && at - before > gap) points.push([step, before + 1, null])
     points.push([step, at, value(one) ?? null])
   }
   return points.some((point) => point[2] !== null) ? points : []
 }
 
-/** A long time is fetched thinned: what is a gap then is longer too. */
-function spacing(items: readonly WorkerMetrics[]): number {
-  const span = timeOf(items[items.length - 1]) - timeOf(items[0])
-  return Math.max(1, span / Math.max(1, items.length) / 20)
+/** The median of the distances: a long time is fetched thinned, and its points lie further apart. */
+function usualDistance(items: readonly WorkerMetrics[]): number {
+  const distances = items.slice(1).map((one, index) => timeOf(one) - timeOf(items[index]))
+  return distances.sort((a, b) => a - b)[distances.length >> 1] ?? 0
 }
