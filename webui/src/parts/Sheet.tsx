@@ -45,7 +45,9 @@ export function Sheet({ title, heading, onClose, actions, children }: Props) {
           onInteractOutside={(event) => event.preventDefault()}
           className="fixed inset-y-0 right-0 z-40 flex w-full flex-col border-l border-line bg-raised shadow-pop outline-none sm:max-w-[40rem]"
         >
-          <Radix.Title className="sr-only">{title}</Radix.Title>
+          <Radix.Title asChild>
+            <span className="sr-only">{title}</span>
+          </Radix.Title>
           <div className="flex items-start gap-2 border-b border-line px-5 py-3">
             <div className="min-w-0 flex-1">{heading}</div>
             {actions}

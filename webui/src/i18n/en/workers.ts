@@ -69,7 +69,7 @@ export const workers = {
   "workers.remove_one": "Remove “{name}”?",
   "workers.remove_key": "Its key is revoked and its connection closed; to come back it has to enrol again.",
   "workers.remove_job": "“{job}” stops there and goes to another machine, from its newest checkpoint.",
-  "workers.remove_history": "Its curves, benchmark and history are deleted for good.",
+  "workers.remove_history": "Its curves, benchmark and history go with it.",
   "workers.remove_stays": "Models, datasets and finished jobs stay.",
   "worker_type.both": "training and chat",
   "worker_type.fine_tuner": "training",

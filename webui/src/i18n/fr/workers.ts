@@ -79,7 +79,7 @@ export const workers: Translation<typeof english> = {
   "workers.remove_one": "Retirer «\u00a0{name}\u00a0»\u00a0?",
   "workers.remove_key": "Sa clé est révoquée et sa connexion coupée\u00a0; pour revenir, elle devra s'inscrire à nouveau.",
   "workers.remove_job": "«\u00a0{job}\u00a0» s'y arrête et passe à une autre machine, depuis son dernier point de reprise.",
-  "workers.remove_history": "Ses courbes, son banc d'essai et son historique sont définitivement supprimés.",
+  "workers.remove_history": "Ses courbes, son banc d'essai et son historique disparaissent avec elle.",
   "workers.remove_stays": "Les modèles, les données et les travaux terminés restent.",
   "worker_type.both": "entraînement et chat",
   "worker_type.fine_tuner": "entraînement",

@@ -73,7 +73,7 @@ function Standing({ worker }: { worker: WorkerOut }) {
           {t("workers.seen")} <Ago time={worker.last_seen_at} />
         </span>
       </div>
-      {worker.unavailable && <p className="rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">{worker.unavailable}</p>}
+      {worker.unavailable && !worker.paused && !worker.draining && <p className="rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">{worker.unavailable}</p>}
       <WorkingOn worker={worker} />
       <div className="flex flex-wrap items-center gap-2">
         {verbsFor(worker).map((verb) => {
