@@ -1,19 +1,22 @@
 import { CircleCheck, LoaderCircle } from "lucide-react"
-import type { ReactNode } from "react"
+import { useState, type ReactNode } from "react"
 import { Link } from "react-router"
 import type { MasterKeyCreated, WorkerCreated, WorkerOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Button, ButtonLink } from "~/parts/Button"
 import { CopyBox } from "~/parts/Copy"
-import { initWith, INSTALL, START } from "./commands"
+import { Segmented } from "~/parts/Field"
+import { initWith, INSTALL, START, type Runtime } from "./commands"
 import { deviceOf } from "./figures"
+
+const RUNTIMES: Runtime[] = ["auto", "container", "installed"]
 
 interface Waiting {
   arrived: WorkerOut[]
   onClose: () => void
 }
 
-/** The three commands with the enrolment key in place. */
+/** The commands with the enrolment key in place. */
 export function KeyCommands({ created, ...waiting }: Waiting & { created: MasterKeyCreated }) {
   return <Commands secret={created.key} many={created.max_enrollments !== 1} {...waiting} />
 }
@@ -25,19 +28,28 @@ export function OwnKeyCommands({ created, ...waiting }: Waiting & { created: Wor
 
 function Commands({ secret, many, arrived, onClose }: Waiting & { secret: string; many: boolean }) {
   const { t } = useWords()
+  const [runtime, setRuntime] = useState<Runtime>("auto")
   const isHere = arrived.length > 0
+  const install = INSTALL[runtime]
+  const steps: [title: string, command: string, note?: ReactNode][] = [
+    ...(install ? [[t("workers.step_install"), install, runtime === "container" && t("workers.container_note")] as [string, string, ReactNode]] : []),
+    [t("workers.step_init"), initWith(secret), <span className="text-warn">{t("workers.key_once")}</span>],
+    [t("workers.step_start"), START],
+  ]
   return (
     <div className="space-y-4">
-      <Step number={1} title={t("workers.step_install")}>
-        <CopyBox text={INSTALL} label={t("workers.copy_command", { number: 1 })} />
-      </Step>
-      <Step number={2} title={t("workers.step_init")}>
-        <CopyBox text={initWith(secret)} label={t("workers.copy_command", { number: 2 })} />
-        <p className="mt-1 text-sm text-warn">{t("workers.key_once")}</p>
-      </Step>
-      <Step number={3} title={t("workers.step_start")}>
-        <CopyBox text={START} label={t("workers.copy_command", { number: 3 })} />
-      </Step>
+      <Segmented<Runtime>
+        label={t("workers.runtime")}
+        value={runtime}
+        onChange={setRuntime}
+        options={RUNTIMES.map((value) => ({ value, label: t(`runtime.${value}`) }))}
+      />
+      {steps.map(([title, command, note], index) => (
+        <Step key={title} number={index + 1} title={title}>
+          <CopyBox text={command} label={t("workers.copy_command", { number: index + 1 })} />
+          {note && <p className="mt-1 text-sm text-muted">{note}</p>}
+        </Step>
+      ))}
       <div role="status" className={`rounded-lg px-4 py-3 text-sm ${isHere ? "bg-good-soft" : "bg-sunken text-muted"}`}>
         {isHere ? <Arrived workers={arrived} many={many} /> : <Expected />}
       </div>
