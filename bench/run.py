@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("startup", "chat", "train")
+BENCHMARKS = (
+    "startup", "chat", "train", "load", "storm", "dispatch", "metrics-store", "servers", "watching",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -19,8 +21,11 @@ def main() -> int:
     if unknown:
         print(f"There is no benchmark {unknown[0]}. Known: {', '.join(BENCHMARKS)}.")
         return 2
-    codes = [subprocess.call([sys.executable, str(HERE / f"{name}.py")]) for name in names]
-    return max(codes)
+    return max(subprocess.call([sys.executable, str(script_of(name))]) for name in names)
+
+
+def script_of(name: str) -> Path:
+    return HERE / f"{name.replace('-', '_')}.py"
 
 
 if __name__ == "__main__":

@@ -158,7 +158,10 @@ class MetricsStore:
         try:
             cursor = connection.cursor()
             for table, rows in grouped.items():
-                cursor.executemany(self._sql(INSERTS[table]), rows)
+                if self.is_sqlite:
+                    cursor.executemany(INSERTS[table], rows)
+                else:
+                    _copy(cursor, table, rows)
             connection.commit()
         except Exception as error:
             # The sender keeps its rows until they are acknowledged, so a failed batch is not lost.
@@ -243,6 +246,22 @@ class MetricsStore:
             connection.execute(self._sql(f"DELETE FROM {table} WHERE job_id = ?"), (job_id,))  # noqa: S608
         connection.commit()
         connection.close()
+
+
+def _copy(cursor: Any, table: str, rows: Sequence[Row]) -> None:
+    """What INSERTS does, several times faster: PostgreSQL takes many rows best by COPY."""
+    columns, key = ", ".join(COLUMNS[table]), ", ".join(KEYS[table])
+    cursor.execute(
+        f"CREATE TEMPORARY TABLE IF NOT EXISTS new_{table} (LIKE {table}) ON COMMIT DELETE ROWS"
+    )
+    with cursor.copy(f"COPY new_{table} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+    # One statement may meet a key only once: of those that came together the last attempt's.
+    order = f"{key}, attempt DESC" if table == "metric_points" else key
+    newest = f"SELECT DISTINCT ON ({key}) {columns} FROM new_{table} ORDER BY {order}"  # noqa: S608
+    insert, _, rest = INSERTS[table].partition(" VALUES ")
+    cursor.execute(f"{insert} {newest} {rest[rest.index('ON CONFLICT') :]}")
 
 
 def connect_postgres(url: str) -> Any:
