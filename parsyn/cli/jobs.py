@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from parsyn.cli.log_lines import set_up_logging
 from parsyn.cli.options import config_option, data_option, settings_from
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.jobs.process import work
@@ -24,6 +25,7 @@ def jobs_command(burst: bool, data: Path | None, config_file: Path | None) -> No
             ErrorCode.CONFIG,
             "The embedded Valkey belongs to `parsyn serve`. Set hub.redis to run jobs apart.",
         )
+    set_up_logging(settings)
     os.environ["PARSYN_DATA"] = str(settings.data_dir)
     if config_file:
         os.environ["PARSYN_CONFIG"] = str(config_file.absolute())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from parsyn import __version__
 from parsyn.cli.children import Child, EmbeddedValkey
 from parsyn.cli.local_agent import LocalAgent
 from parsyn.cli.locks import HUB_LOCK, holding
+from parsyn.cli.log_lines import set_up_logging
 from parsyn.cli.options import EMBEDDED_ADDRESS, config_option, data_option, settings_from
 from parsyn.config import Settings
 from parsyn.errors import ErrorCode, ParsynError
@@ -45,15 +45,6 @@ def serve_command(
     settings = settings_from(data, config_file, host=host, port=port)
     set_up_logging(settings)
     run_hub(settings, agent=agent, jobs=not no_jobs)
-
-
-def set_up_logging(settings: Settings) -> None:
-    """One line an entry on standard error."""
-    logging.basicConfig(
-        level=settings.text("hub.log_level").upper(),
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
 
 
 def run_hub(settings: Settings, *, agent: bool, jobs: bool) -> None:

@@ -15,8 +15,9 @@ from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException
 
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.hub import streaming
+from parsyn.hub import requests, streaming
 from parsyn.hub.auth import guard
+from parsyn.hub.figures import figures_of
 from parsyn.hub.proxies import TrustedProxies, networks_of
 from parsyn.hub.routing import Api, Endpoint
 from parsyn.services.context import Context
@@ -24,6 +25,7 @@ from parsyn.services.context import Context
 log = logging.getLogger(__name__)
 ROUTES = (
     "api_system",
+    "api_metrics",
     "api_accounts",
     "api_keys",
     "api_admin",
@@ -82,6 +84,7 @@ def create_app(context: Context) -> Quart:
     streaming.mount(app)
     hub = Hub(context)
     app.extensions["parsyn"] = hub
+    requests.mount(app, figures_of(hub))
     app.before_request(guard)
     app.after_request(_headers)
     app.register_error_handler(ParsynError, _problem)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 
 from parsyn.clock import now
 from parsyn.services import scheduling
@@ -13,14 +15,21 @@ log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Only for the event loop's thread; `run` works until it is cancelled."""
+    """Only for the event loop's thread; `run` works until it is cancelled.
+
+    `on_offered` hears how many seconds after the first wake-up tasks were offered.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._wake = asyncio.Event()
+        self._woken_at = 0.0
+        self.on_offered: Callable[[float], None] = lambda seconds: None
         self._expiring: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
+        if not self._wake.is_set():
+            self._woken_at = time.monotonic()
         self._wake.set()
 
     async def run(self) -> None:
@@ -34,12 +43,14 @@ class Dispatcher:
                 task.cancel()
 
     async def _dispatch(self) -> None:
+        woken_at = self._woken_at
         try:
             offered = await self._context.database.write(scheduling.dispatch, self._context)
         except Exception:
             log.exception("queued tasks could not be offered; the reconciler tries again")
             return
         if offered:
+            self.on_offered(time.monotonic() - woken_at)
             self._expect_answers()
 
     def _expect_answers(self) -> None:

@@ -74,6 +74,10 @@ class Fanout:
         self._by_topic: dict[str, dict[Watcher, str]] = {}
         self._watchers: set[Watcher] = set()
 
+    @property
+    def watchers(self) -> int:
+        return len(self._watchers)
+
     # --- who watches --------------------------------------------------------------------------
 
     def add(self, watcher: Watcher) -> None:

@@ -13,6 +13,7 @@ from parsyn.hub.broker import Broker
 from parsyn.hub.conversing import conversing
 from parsyn.hub.dispatcher import Dispatcher
 from parsyn.hub.fanout import Fanout
+from parsyn.hub.figures import figures_of
 from parsyn.hub.fleet import Fleet
 from parsyn.hub.members import Members
 from parsyn.hub.progress import ProgressBook
@@ -47,7 +48,9 @@ class Lifecycle:
         self.fanout = cast("Fanout", hub.parts["fanout"])
         self.members = cast("Members", hub.parts["members"])
         self.relay = cast("Relay", hub.parts["relay"])
+        self.figures = figures_of(hub)
         self.dispatcher = Dispatcher(self.context)
+        self.dispatcher.on_offered = self.figures.dispatch.observe
         self.reconciler = Reconciler(self.context)
 
     async def start(self) -> None:
@@ -55,7 +58,7 @@ class Lifecycle:
         self.hub.spawn(self.context.bus.listen(self.heed), "events")
         await self.members.join()
         parts = (self.progress, self.fleet, self.members, self.dispatcher, self.reconciler)
-        for part in parts:
+        for part in (*parts, self.figures):
             self.hub.spawn(part.run(), type(part).__name__)
         self.dispatcher.wake()
 

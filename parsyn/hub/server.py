@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -93,6 +94,7 @@ async def _hypercorn(
     config.websocket_max_message_size = FRAME_LIMIT
     config.include_server_header = False
     config.loglevel = "WARNING"
+    config.errorlog = logging.getLogger("hypercorn.error")
     config.keep_alive_timeout = 75
     await serve_hypercorn(app, config, shutdown_trigger=stop.wait)
 
@@ -103,6 +105,7 @@ async def _uvicorn(
     uvicorn = _installed("uvicorn")
     config = uvicorn.Config(
         app,
+        log_config=None,
         log_level="warning",
         server_header=False,
         ws_max_size=FRAME_LIMIT,

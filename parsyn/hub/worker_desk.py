@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from parsyn.clock import now
 from parsyn.hub.broker import Connection
 from parsyn.hub.chat import router_of
+from parsyn.hub.figures import figures_of
 from parsyn.hub.fleet import Fleet
 from parsyn.hub.progress import ProgressBook, acknowledge, as_advance
 from parsyn.services import leases, presence, reports, tasks, tickets
@@ -155,6 +156,8 @@ class Desk:
             return
         self.connection.running.add((message.task_id, message.attempt))
         self.connection.spoke.add((message.task_id, message.attempt))
+        if task.offered_at is not None:
+            figures_of(self.hub).accept.observe(max(0.0, now() - task.offered_at))
 
     async def _refused(self, message: Refused) -> None:
         await self.context.database.write(

@@ -7,10 +7,20 @@ from typing import Any
 import peewee
 
 from parsyn.clock import now
-from parsyn.services import checkpoints, history, job_shapes, jobs, models, signals, workers
+from parsyn.services import (
+    checkpoints,
+    history,
+    job_shapes,
+    jobs,
+    models,
+    signals,
+    tally,
+    workers,
+)
 from parsyn.services.context import Context
 from parsyn.services.failures import advised
 from parsyn.services.principal import Principal
+from parsyn.services.tally import Counted
 from parsyn.store.jobs import Job, Task
 from parsyn.store.workers import Worker
 from parsyn.wire.refs import CheckpointRef
@@ -100,6 +110,7 @@ def withdraw(context: Context, task: Task, reason: str, *, blamed: bool = True) 
         task.id, task.attempt, TaskStatus.QUEUED, worker=None, offered_at=None, refused_by=refused
     )
     if taken_back:
+        tally.count(Counted.REFUSED)
         jobs.note(
             task.job_id, "queued", f"{name} did not take it: {reason}",
             attempt=task.attempt, worker_id=task.worker_id,
@@ -166,6 +177,7 @@ def fail(context: Context, task: Task, failure: Failure) -> None:
     if failure.reason in RETRIED_BY_ITSELF and tries < limit:
         not_on = "Its disk was full." if failure.reason == FailureReason.DISK_FULL else None
         if requeue(context, task, failure.message, not_on=not_on):
+            tally.count(Counted.REQUEUED)
             return
     failure = advised(failure, tries, limit)
     if move(task.id, task.attempt, TaskStatus.FAILED, finished_at=now(), unreachable_since=None):
@@ -179,6 +191,7 @@ def fail(context: Context, task: Task, failure: Failure) -> None:
 
 def lose(context: Context, task: Task, message: str) -> None:
     """The worker is gone or no longer has the task; a stop that was asked for is done."""
+    tally.count(Counted.LOST)
     if task.cancel_requested_at is not None:
         cancelled(context, task, "Stopped, as was asked.")
     else:

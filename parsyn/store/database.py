@@ -7,6 +7,7 @@ service functions inside `connection()` and `transaction()`.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -80,13 +81,18 @@ class Database:
     async def read(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:
         """Run `fn` on a reader thread, outside a transaction."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, lambda: self._reading(fn, *args, **kwargs))
+        # The thread sees for whom it works.
+        inside = contextvars.copy_context()
+        return await loop.run_in_executor(
+            self._readers, lambda: inside.run(lambda: self._reading(fn, *args, **kwargs))
+        )
 
     async def write(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:
         """Run `fn` in one transaction on a writer thread; what it raises rolls it back."""
         loop = asyncio.get_running_loop()
+        inside = contextvars.copy_context()
         return await loop.run_in_executor(
-            self._writers, lambda: self.write_sync(fn, *args, **kwargs)
+            self._writers, lambda: inside.run(lambda: self.write_sync(fn, *args, **kwargs))
         )
 
     def _reading(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:

@@ -94,6 +94,7 @@ class MetricsStore:
         self._url = url
         self._path = data_dir / "metrics.db"
         self._commit_seconds = commit_seconds
+        self.rows_written = 0
         self._inbox: queue.Queue[tuple[str, Sequence[Row], Future[None]] | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         connection = self._connect()
@@ -168,6 +169,7 @@ class MetricsStore:
             for _, _, done in batch:
                 done.set_exception(error)
             return self._reconnected(connection)
+        self.rows_written += sum(len(rows) for _, rows, _ in batch)
         for _, _, done in batch:
             done.set_result(None)
         return connection

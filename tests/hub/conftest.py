@@ -73,7 +73,7 @@ class Person:
             headers.setdefault("Authorization", f"Bearer {self.key}")
         if body is not None:
             more["json"] = body
-        rooted = path.startswith(("/api/", "/v1/", "/health", "/storage", "/install"))
+        rooted = path.startswith(("/api/", "/v1/", "/health", "/metrics", "/storage", "/install"))
         url = path if rooted else f"/api/v1{path}"
         response = await self.client.open(url, method=method, headers=headers, **more)
         return await read(response)
