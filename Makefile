@@ -60,6 +60,11 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Every fault case; the last line before pytest's summary says what was lost or doubled.
+# ARGS=--fault-case=sqlite:17 repeats one.
+faults: setup
+	$(BIN)/python -m pytest -q tests/faults --every-fault $(ARGS)
+
 bench: setup
 	$(BIN)/python bench/run.py $(ARGS)
 

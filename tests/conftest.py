@@ -32,6 +32,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--postgres", action="store_true", help="Run what uses `context` on PostgreSQL."
     )
+    parser.addoption("--every-fault", action="store_true", help="Run all cases of tests/faults.")
+    parser.addoption("--fault-case", default="", help="Run one simulated case: database:seed.")
 
 
 @pytest.fixture(scope="session")

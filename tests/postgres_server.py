@@ -64,10 +64,10 @@ class PostgresServer:
                 raise RuntimeError("PostgreSQL did not start")
             time.sleep(0.05)
 
-    def create_database(self, template: str = "template1") -> str:
+    def create_database(self, template: str = "template1", name: str = "") -> str:
         """The name of a new database, a copy of `template`."""
         self._made += 1
-        name = f"parsyn_{self._made}"
+        name = name or f"parsyn_{self._made}"
         self._run("createdb", *self._at(), "-T", template, name)
         return name
 

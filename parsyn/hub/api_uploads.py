@@ -9,6 +9,7 @@ from typing import Any
 
 from quart import request
 
+from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError, invalid
 from parsyn.hub.routing import Api, hub, principal
 from parsyn.hub.streaming import TRANSFERS, take_body
@@ -49,12 +50,15 @@ async def put_part(upload_id: int, n: int) -> dict[str, Any]:
     context, who = hub().context, principal()
     place = await context.database.read(uploads.part_place, who, upload_id, n)
     stored = await take_body(lambda chunks: context.storage.put(place.key, chunks), place.size)
+    crash.point("part.stored")
     try:
         _refuse_wrong_part(stored, place.size)
-        return await context.database.write(uploads.store_part, context, who, upload_id, n, stored)
+        part = await context.database.write(uploads.store_part, context, who, upload_id, n, stored)
     except ParsynError:
         await _run(context.storage.delete, stored.key)
         raise
+    crash.point("part.recorded")
+    return part
 
 
 @api.endpoint(
@@ -95,12 +99,14 @@ async def _complete(
         joining = await context.database.write(uploads.begin_complete, who, upload_id, sha256)
         if joining is None:
             return await context.database.read(uploads.get, who, upload_id)
+        crash.point("join.before")
         try:
             stored = await _run(uploads.join, context, joining)
         except ParsynError as error:
             if error.code is ErrorCode.DIGEST_MISMATCH:
                 await context.database.write(uploads.reopen, joining)
             raise
+        crash.point("join.after")
         return await context.database.write(uploads.finish_complete, who, joining, stored)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from quart import Quart, Websocket, websocket
 
+from parsyn import crash
 from parsyn.hub.broker import Broker, Connection, close_reason
 from parsyn.hub.chat import router_of
 from parsyn.hub.fleet import Fleet
@@ -24,8 +25,10 @@ from parsyn.services.enrollment import Refused
 from parsyn.services.presence import Arrival
 from parsyn.wire.worker import (
     PROTOCOL,
+    Ack,
     CloseCode,
     Hello,
+    HubMessage,
     WorkerMessage,
     is_unknown,
     worker_messages,
@@ -158,8 +161,7 @@ class WorkerSockets:
         outbox = connection.outbox
         while True:
             for message in await outbox.take():
-                async with asyncio.timeout(SEND_SECONDS):
-                    await socket.send(message.model_dump_json())
+                await _pass_on(socket, message)
             if outbox.closing is not None:
                 return
 
@@ -174,6 +176,16 @@ class WorkerSockets:
         await asyncio.sleep(min(ABSENT_SECONDS, 2 * self.fleet.every))
         if self.broker.connection(worker_id) is None:
             await self.context.database.write(presence.absent, self.context, worker_id)
+
+
+async def _pass_on(socket: Websocket, message: HubMessage) -> None:
+    is_ack = isinstance(message, Ack)
+    if is_ack:
+        crash.point("ack.before")
+    async with asyncio.timeout(SEND_SECONDS):
+        await socket.send(message.model_dump_json())
+    if is_ack:
+        crash.point("ack.after")
 
 
 async def _close(socket: Websocket, code: CloseCode, reason: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from quart import Response, request
 
+from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub import streaming
 from parsyn.hub.routing import Api, hub
@@ -53,10 +54,13 @@ async def store(ticket: str) -> dict[str, Any]:
     if known is not None:
         await streaming.take_body(_discard, grant.size)
     else:
+        crash.point("object.before")
         await streaming.take_body(
             lambda chunks: context.storage.put(grant.key, _checked(grant, chunks)), grant.size
         )
+        crash.point("object.stored")
         await _record(context, grant)
+        crash.point("object.recorded")
     return {"path": grant.path, "key": grant.key, "size": grant.size, "sha256": grant.sha256}
 
 

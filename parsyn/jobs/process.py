@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from parsyn import config
+from parsyn import config, crash
 from parsyn.queue import QUEUE
 from parsyn.services.context import Context, open_context
 
@@ -35,11 +35,20 @@ def use_context(context: Context | None) -> None:
 def work(burst: bool = False) -> None:
     """Take jobs until told to stop; with `burst` until the queue is empty."""
     from rq import SimpleWorker
+    from rq.job import Job
+    from rq.queue import Queue
     from rq.serializers import JSONSerializer
+
+    class Worker(SimpleWorker):
+        def perform_job(self, job: Job, queue: Queue) -> bool:
+            crash.point("job.before")
+            done = bool(super().perform_job(job, queue))
+            crash.point("job.after")
+            return done
 
     logging.getLogger("rq.worker").setLevel(logging.WARNING)
     context = job_context()
-    worker = SimpleWorker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
+    worker = Worker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
     try:
         worker.work(burst=burst, logging_level="WARNING")
     finally:

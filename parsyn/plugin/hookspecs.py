@@ -2,6 +2,8 @@
 
 Everything is synchronous. A plugin is a module (or object) with functions of these names, marked
 with `parsyn.plugin.hookimpl` and registered by an entry point in the group `parsyn`.
+
+An event also holds `event_id`; one that comes again, because a process died, has the same.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
+from parsyn import crash
 from parsyn.clock import now
 from parsyn.services.context import Context
 from parsyn.store.outbox import Outbox
@@ -13,6 +14,8 @@ from parsyn.store.outbox import Outbox
 log = logging.getLogger(__name__)
 FIRST_RETRY = 5.0
 LONGEST_RETRY = 3600.0
+DELIVERY_SECONDS = 120.0
+"""How long whoever delivers a row has it to itself; after that it counts as dead."""
 KEPT_SECONDS = 7 * 86_400
 DELETE_OBJECTS = "objects:delete"
 FORGET_METRICS = "metrics:forget"
@@ -38,21 +41,29 @@ def forget_metrics(context: Context, job_id: int) -> None:
 
 def _add(context: Context, kind: str, payload: dict[str, Any]) -> None:
     row = Outbox.create(kind=kind, payload=payload, next_at=now() + FIRST_RETRY)
-    _nudge(context, row.id)
+    crash.point("outbox.write")
+    _nudge(context, row)
 
 
-def _nudge(context: Context, row_id: int) -> None:
-    context.enqueue("outbox.deliver", row_id, key=f"outbox-{row_id}")
+def _nudge(context: Context, row: Outbox) -> None:
+    context.enqueue("outbox.deliver", row.id, key=_key(row))
+
+
+def _key(row: Outbox) -> str:
+    """Another one for each nudge: Redis remembers a job whose worker was killed for long."""
+    return f"outbox-{row.id}-{round(row.next_at * 1000)}"
 
 
 def deliver(context: Context, row_id: int) -> bool:
     """Carry out one row unless that was done; False when it failed and will be tried again.
 
-    Called in an RQ job, outside a transaction. An effect may happen twice, never not at all.
+    Called in an RQ job, outside a transaction. An effect may be brought about twice, never not at
+    all; `event_id` tells a hook that it is the same one.
     """
     row = Outbox.get_or_none(Outbox.id == row_id)
-    if row is None or row.done_at is not None:
+    if row is None or row.done_at is not None or not _claim(row):
         return True
+    crash.point("outbox.before")
     try:
         _carry_out(context, row)
     except Exception:
@@ -62,8 +73,19 @@ def deliver(context: Context, row_id: int) -> bool:
             Outbox.id == row.id
         ).execute()
         return False
+    crash.point("outbox.effect")
     Outbox.update(done_at=now(), attempts=Outbox.attempts + 1).where(Outbox.id == row.id).execute()
+    crash.point("outbox.after")
     return True
+
+
+def _claim(row: Outbox) -> bool:
+    """One at a time delivers a row; False where another was quicker."""
+    return bool(
+        Outbox.update(next_at=now() + DELIVERY_SECONDS)
+        .where((Outbox.id == row.id) & Outbox.done_at.is_null() & (Outbox.next_at == row.next_at))
+        .execute()
+    )
 
 
 def _carry_out(context: Context, row: Outbox) -> None:
@@ -80,7 +102,7 @@ def _carry_out(context: Context, row: Outbox) -> None:
         caller = context.plugins.pluggy.subset_hook_caller(
             name, [p for p in context.plugins.pluggy.get_plugins() if p is not plugin]
         )
-        caller(event=row.payload["event"])
+        caller(event={**row.payload["event"], "event_id": row.id})
 
 
 def redeliver(context: Context, limit: int = 100) -> int:
@@ -91,11 +113,10 @@ def redeliver(context: Context, limit: int = 100) -> int:
         .order_by(Outbox.next_at)
         .limit(limit)
     )
-    rows = list(due)
+    rows = [row for row in due if not context.queue.waits(_key(row))]
     for row in rows:
-        Outbox.update(next_at=now() + FIRST_RETRY * 2 ** min(row.attempts, 10)).where(
-            Outbox.id == row.id
-        ).execute()
-        _nudge(context, row.id)
+        row.next_at = now() + FIRST_RETRY * 2 ** min(row.attempts, 10)
+        Outbox.update(next_at=row.next_at).where(Outbox.id == row.id).execute()
+        _nudge(context, row)
     Outbox.delete().where(Outbox.done_at < now() - KEPT_SECONDS).execute()
     return len(rows)

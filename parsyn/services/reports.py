@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from parsyn import crash
 from parsyn.services import advance, checkpoints, results, tasks
 from parsyn.services.advance import Advance
 from parsyn.services.context import Context
@@ -48,6 +49,7 @@ def checkpoint(
     if task.status == TaskStatus.RUNNING and message.seq > task.applied_seq:
         checkpoints.apply(context, task, message)
         Task.update(applied_seq=message.seq).where(Task.id == task.id).execute()
+        crash.point("manifest.checkpoint")
     return True
 
 
@@ -57,4 +59,6 @@ def result(
     """Apply the last word of an attempt."""
     if so_far is not None:
         advance.store_one(so_far)
-    return results.apply(context, worker_id, message)
+    outcome = results.apply(context, worker_id, message)
+    crash.point("manifest.result")
+    return outcome

@@ -18,6 +18,7 @@ import peewee
 from playhouse.db_url import parse as parse_url
 from playhouse.pool import PooledPostgresqlDatabase, PooledSqliteDatabase
 
+from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.store.base import database as proxy
 
@@ -101,7 +102,7 @@ class Database:
 
     def write_sync(self, fn: Callable[A, R], *args: A.args, **kwargs: A.kwargs) -> R:
         """`write` for callers that are not on an event loop."""
-        with self.connection(), self.peewee.atomic():
+        with self.transaction():
             return fn(*args, **kwargs)
 
     @contextmanager
@@ -127,7 +128,10 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """A connection with one transaction around the block."""
         with self.connection(), self.peewee.atomic():
+            # The first of all that follows the commit.
+            after_commit(lambda: crash.point("commit.after"))
             yield
+            crash.point("commit.before")
 
     def one_at_a_time(self, name: str) -> None:
         """Let no other transaction get past the same place until this one has ended.

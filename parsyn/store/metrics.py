@@ -14,9 +14,11 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError
 
 COMMIT_SECONDS = 0.25
@@ -150,37 +152,33 @@ class MetricsStore:
                     break
                 batch.append(item)
             connection = self._commit(connection, batch)
-        connection.close()
+        if connection is not None:
+            connection.close()
 
     def _commit(self, connection: Any, batch: list[tuple[str, Sequence[Row], Future[None]]]) -> Any:
         grouped: dict[str, list[Row]] = defaultdict(list)
         for table, rows, _ in batch:
             grouped[table].extend(rows)
         try:
+            connection = connection or self._connect()
             cursor = connection.cursor()
             for table, rows in grouped.items():
                 if self.is_sqlite:
                     cursor.executemany(INSERTS[table], rows)
                 else:
                     _copy(cursor, table, rows)
+            crash.point("metrics.before")
             connection.commit()
+            crash.point("metrics.after")
         except Exception as error:
             # The sender keeps its rows until they are acknowledged, so a failed batch is not lost.
             for _, _, done in batch:
                 done.set_exception(error)
-            return self._reconnected(connection)
+            return _usable(connection)
         self.rows_written += sum(len(rows) for _, rows, _ in batch)
         for _, _, done in batch:
             done.set_result(None)
         return connection
-
-    def _reconnected(self, connection: Any) -> Any:
-        try:
-            connection.rollback()
-            return connection
-        except Exception:
-            connection.close()
-            return self._connect()
 
     def _sql(self, statement: str) -> str:
         return statement if self.is_sqlite else statement.replace("?", "%s")
@@ -264,6 +262,17 @@ def _copy(cursor: Any, table: str, rows: Sequence[Row]) -> None:
     newest = f"SELECT DISTINCT ON ({key}) {columns} FROM new_{table} ORDER BY {order}"  # noqa: S608
     insert, _, rest = INSERTS[table].partition(" VALUES ")
     cursor.execute(f"{insert} {newest} {rest[rest.index('ON CONFLICT') :]}")
+
+
+def _usable(connection: Any) -> Any:
+    """The connection after an error, or None where it is broken: the next batch opens another."""
+    try:
+        connection.rollback()
+        return connection
+    except Exception:
+        with suppress(Exception):
+            connection.close()
+        return None
 
 
 def connect_postgres(url: str) -> Any:

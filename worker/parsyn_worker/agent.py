@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from parsyn import __version__
+from parsyn import __version__, crash
 from parsyn.errors import ParsynError
 from parsyn.wire.worker import (
     Cancel,
@@ -202,8 +202,10 @@ class Agent:
         log.info("Enrolled as %s; the hub gave this agent a key of its own.", welcome.name)
         self.config = replace(self.config, api_key=key)
         path = self.config.dir / ENV_FILE
+        crash.point("key.before")
         try:
             write_env(path, {"WORKER_API_KEY": key, "WORKER_ENROLLMENT_KEY": None})
+            crash.point("key.after")
         except (OSError, ParsynError) as error:
             log.error(
                 "The agent's own key could not be written to %s (%s). It will have to enrol again"

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from parsyn import crash
 from parsyn.plugin.task import TaskFailure
 from parsyn.wire.states import FailureReason, TaskPhase
 from parsyn.wire.worker import LogLine, MetricPoint
@@ -98,5 +99,7 @@ class ChildContext:
         """Move the folder out of the plugin's reach, so that no later clean-up can take it away."""
         target = self.folder.parent / "handed" / f"{folder.name}-{time.time_ns()}"
         target.parent.mkdir(exist_ok=True)
+        crash.point("checkpoint.before")
         os.rename(folder, target)
+        crash.point("checkpoint.after")
         return target

@@ -8,8 +8,9 @@ import logging
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from parsyn import crash
 from parsyn.wire.refs import FileRef
 from parsyn.wire.states import FailureReason
 from parsyn.wire.tasks import Failure, Manifest
@@ -41,8 +42,10 @@ class Courier:
         self._step: asyncio.Task[None] | None = None
 
     async def checkpoint(self, event: CheckpointEvent) -> None:
+        # What led up to it must be as safe as itself: whoever goes on from it will not say it again.
+        await self.before_message()
         body = event.model_dump_json(include={"at", "step", "epoch", "metrics", "best"})
-        await self.spool.call(Spool.deliver, self.key, "checkpoint", event.folder, body)
+        await self._note("checkpoint", event.folder, body)
         await self._make_room()
         self._more.set()
 
@@ -64,8 +67,15 @@ class Courier:
             "facts": facts or {},
             "failure": failure.model_dump(mode="json") if failure else None,
         }
-        await self.spool.call(Spool.deliver, self.key, "result", folder, json.dumps(body))
+        await self._note("result", folder, json.dumps(body))
         self._more.set()
+
+    async def _note(
+        self, kind: Literal["checkpoint", "result"], folder: Path | None, body: str
+    ) -> None:
+        crash.point("handover.before")
+        await self.spool.call(Spool.deliver, self.key, kind, folder, body)
+        crash.point("handover.after")
 
     async def run(self) -> None:
         while True:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from parsyn import crash
 from parsyn.wire.states import FailureReason, WorkerType
 from parsyn.wire.tasks import DownloadSpec, Failure
 from parsyn.wire.worker import Accepted, Cancel, Offer, Refused, TaskKey
@@ -167,7 +168,9 @@ class Roster:
 
     async def _work(self, entry: Entry, attempt: Attempt) -> None:
         await self.spool.call(Spool.begin, entry.key, entry.name)
+        crash.point("offer.noted")
         await self.session.send(Accepted(**entry.key.model_dump()))
+        crash.point("offer.accepted")
         try:
             await attempt.run()
         except Exception as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from parsyn import crash
 from parsyn.wire.worker import Spooled, TaskKey
 
 SCHEMA = """
@@ -128,6 +129,8 @@ class Spool:
                 )
             if delivered is not None:
                 self._db.execute("DELETE FROM delivery WHERE id = ?", (delivered,))
+            crash.point("spool.before")
+        crash.point("spool.after")
         self._size += len(body)
         if self._size > self.limit:
             self._thin()
@@ -145,6 +148,7 @@ class Spool:
 
     def acknowledge(self, key: TaskKey, seqs: tuple[int, ...]) -> None:
         """The hub has these for good. An attempt with nothing left to say is forgotten."""
+        crash.point("spool.heard")
         with self._transaction():
             for seq in seqs:
                 row = self._db.execute(
@@ -159,6 +163,7 @@ class Spool:
                 " AND m.attempt = attempt.attempt)",
                 (key.task_id, key.attempt),
             )
+        crash.point("spool.forgotten")
 
     def size(self) -> int:
         """Bytes of the messages that wait."""

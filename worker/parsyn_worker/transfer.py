@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.wire.refs import FileRef
 from parsyn.wire.worker import TaskKey, Ticket, WantTicket
@@ -158,7 +159,9 @@ class Transfer:
         while True:
             try:
                 ticket = await self.tickets.get(want)
+                crash.point("upload.before")
                 await self._put(ticket, source, size, progress)
+                crash.point("upload.after")
                 return FileRef(path=path, key=ticket.key or path, size=size, sha256=digest)
             except (TicketRefused, Refused) as error:
                 if not await wait.refused(error):
