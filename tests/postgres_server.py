@@ -44,6 +44,10 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
 
+    def __getstate__(self) -> dict[str, object]:
+        """For another process, which may use the server and not stop it."""
+        return {**self.__dict__, "_process": None}
+
     def start(self) -> None:
         """Make the cluster and wait until it answers."""
         options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]

@@ -27,7 +27,7 @@ from tests.faults import agent_process
 from tests.faults.agent_process import AgentProcess, TrainingChild
 from tests.faults.faults import Fault, draw
 from tests.faults.hub_process import HubProcess, JobsProcess, Redis, Troubles
-from tests.faults.invariants import Lost, Wrong, check
+from tests.faults.invariants import Lost, check
 from tests.faults.network import Connecting, HubTransport, Network
 from tests.faults.people import Person
 from tests.faults.virtual import CURRENT, InlineThread, Process, VirtualTime, virtual_loop

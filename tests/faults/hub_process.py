@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -159,6 +160,15 @@ class HubProcess:
         network.hubs.append(self)
 
     async def start(self) -> None:
+        """As a supervisor does it: again until it stands."""
+        while not self.process.alive or not self.starts:
+            with suppress(peewee.OperationalError, ParsynError):
+                await self._start()
+                return
+            self.kill()
+            await asyncio.sleep(2.0)
+
+    async def _start(self) -> None:
         self.starts += 1
         self.process = Process(self.name, skew=self.process.skew, points={})
         self.process.on_death.append(self._died)
@@ -170,6 +180,7 @@ class HubProcess:
             HubQueue(self.redis), self.bus, self.base.secret,
         )  # fmt: skip
         self.app = create_app(self.context)
+        self.listening = False
         self.hub = self.app.extensions["parsyn"]
         self.sockets = WorkerSockets(self.hub, self.hub.parts["broker"])
         await self.loop.begin(self.process, self.app.startup())

@@ -90,7 +90,9 @@ def _one_result(case: Case, job: Job, asked: Asked) -> None:
         _require(row.key.startswith(own), Wrong, f"{row.key} is not of attempt {task.attempt}")
     file = ModelFile.get((ModelFile.model == models[0].id) & (ModelFile.path == ADAPTER))
     body = b"".join(case.base.storage.get(file.key))
-    _require(body == chain(asked.steps), Wrong, f"{job.name} is not what an uninterrupted run makes")
+    _require(
+        body == chain(asked.steps), Wrong, f"{job.name} is not what an uninterrupted run makes"
+    )
 
 
 def _every_step(case: Case, job: Job, asked: Asked) -> None:

@@ -31,6 +31,7 @@ class Person:
         self.case = case
         self.accepted: list[Asked] = []
         self.removed: set[str] = set()
+        self.stopping: list[asyncio.Task[None]] = []
         self.http = httpx.AsyncClient(
             transport=HubTransport(case.network, "person"),
             base_url="http://hub.example/api/v1",
@@ -44,7 +45,8 @@ class Person:
             await asyncio.sleep(luck.uniform(0, 15))
             await self._start(f"job {n}", steps=luck.choice([6, 12, 20]))
             if luck.random() < 0.12:
-                asyncio.ensure_future(self._stop(self.accepted[-1], luck.uniform(0, 120)))
+                stopping = self._stop(self.accepted[-1], luck.uniform(0, 120))
+                self.stopping.append(asyncio.ensure_future(stopping))
 
     async def _start(self, name: str, steps: int) -> None:
         job_id = await self._create(name, steps)

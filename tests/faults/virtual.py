@@ -13,7 +13,7 @@ import random
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,10 +129,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             context = contextvars.copy_context()
             process.held.append(lambda: self.call_soon(callback, *args, context=context))
         else:
-            try:
+            with suppress(Killed):
                 callback(*args)
-            except Killed:
-                pass
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
         """In its turn among the calls of the same executor, a moment later."""

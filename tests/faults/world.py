@@ -1,4 +1,4 @@
-"""What is there before anything goes wrong: a user, a model, a dataset, workers; copied per case."""
+"""What is there before anything goes wrong: a user, a model, data, workers; copied per case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from parsyn.wire.api.workers import MasterKeyIn, WorkerIn
 from parsyn.wire.states import ModelState, Role, Scope
 
 HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash("x")
-ROWS = b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}\n'
+ROWS = (
+    b'{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]}\n'
+)
 LEASES: dict[str, config.Value] = {
     "leases.heartbeat_seconds": 7.5,
     "leases.offline_seconds": 22.5,

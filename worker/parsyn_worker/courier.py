@@ -42,7 +42,7 @@ class Courier:
         self._step: asyncio.Task[None] | None = None
 
     async def checkpoint(self, event: CheckpointEvent) -> None:
-        # What led up to it must be as safe as itself: whoever goes on from it will not say it again.
+        # What led up to it must be as safe as itself: who goes on from it will not say it again.
         await self.before_message()
         body = event.model_dump_json(include={"at", "step", "epoch", "metrics", "best"})
         await self._note("checkpoint", event.folder, body)
