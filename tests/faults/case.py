@@ -22,7 +22,7 @@ from parsyn.jobs.process import use_context
 from parsyn.services.context import Context
 from parsyn.wire.worker import Hardware, SystemMetrics
 from parsyn_worker import agent as agent_module
-from parsyn_worker import probe, runner, session, spool_thread, transfer
+from parsyn_worker import backoff, probe, runner, session, spool_thread, transfer
 from tests.faults import agent_process
 from tests.faults.agent_process import AgentProcess, TrainingChild
 from tests.faults.faults import Fault, draw
@@ -193,7 +193,7 @@ def _stand_ins(case: Case) -> Iterator[None]:
             (probe, "hardware", lambda *_: Hardware(cpu="virtual", ram=1 << 30, torch="2")),
             (probe, "system_metrics", lambda *_: SystemMetrics(at=clock.time(), cpu=1.0)),
             (session, "connect", functools.partial(_connect, case)),
-            (session, "LONGEST_DELAY", 15.0),
+            (backoff, "LONGEST", 15.0),
             (transfer, "httpx", _http(case)),
             (spool_thread, "ThreadPoolExecutor", InlineThread),
             (runner, "Child", TrainingChild),
