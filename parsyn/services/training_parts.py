@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel
+
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
 from parsyn.plugin.trainer import Trainer
 from parsyn.services import ingredients, presets
@@ -64,10 +66,16 @@ def gather(
         parts.model = ingredients.model(who, model_id) if model_id is not None else None
     if parts.trainer is not None and parts.model is not None and parts.params is not None:
         reasons = parts.trainer.check(parts.params, ingredients.facts_of(context, parts.model))
-        if reasons:
-            parts.errors.append(FieldError(("config",), " ".join(reasons)))
+        parts.errors += [_at_setting(reason, parts.params) for reason in reasons]
     _surroundings(parts, context, who, body)
     return parts
+
+
+def _at_setting(reason: str, params: BaseModel) -> FieldError:
+    """A reason that begins with a setting's name is shown at that setting."""
+    name = reason.split(maxsplit=1)[0] if reason else ""
+    known = name in type(params).model_fields
+    return FieldError(("config", name) if known else ("config",), reason)
 
 
 def _data(
