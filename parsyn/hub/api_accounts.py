@@ -60,7 +60,7 @@ async def register(body: RegisterIn) -> Response:
         )
     hashed = await _slowly(accounts.hash_password, body.password)
     user = await context.database.write(
-        accounts.create_user, body.email, body.name, body.password, password_hash=hashed
+        accounts.register, body.email, body.name, body.password, hashed
     )
     return await _started(user, 201)
 
@@ -74,6 +74,7 @@ async def log_in(body: LoginIn) -> Response:
     await context.database.write(accounts.begin_log_in, body.email, attempts)
     user_id, stored = await context.database.read(accounts.password_hash_of, body.email)
     if not await _slowly(accounts.verify, stored, body.password) or user_id is None:
+        await context.database.write(accounts.note_failed_log_in, body.email)
         raise accounts.wrong_login()
     return await _started(await context.database.write(accounts.finish_log_in, user_id), 200)
 

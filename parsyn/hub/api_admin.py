@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsyn.hub.queries import search_text
+from quart import request
+
+from parsyn.hub.queries import choice, moment, optional_id, search_text
 from parsyn.hub.routing import Api, hub, paging, principal
-from parsyn.services import admin
+from parsyn.services import admin, audit
 from parsyn.wire.api.accounts import AdminUserOut, AdminUserPatch
+from parsyn.wire.api.audit import AuditAction, AuditOut
 from parsyn.wire.api.base import Page
 from parsyn.wire.states import Role, Scope
 
@@ -41,4 +44,37 @@ async def change_user(user_id: int, body: AdminUserPatch) -> dict[str, Any]:
     """Give a user a role, disable or enable them; a disabled user is logged out."""
     return await hub().context.database.write(
         admin.change_user, principal(), user_id, body.role, body.disabled
+    )
+
+
+@api.endpoint(
+    "GET",
+    "/admin/audit",
+    scope=Scope.ADMIN,
+    role=Role.ADMIN,
+    answers=Page[AuditOut],
+    query={
+        "action": "Only this kind of deed.",
+        "user_id": "Only what this user did.",
+        "project_id": "Only in this project.",
+        "subject": "Only what was done to this, as `worker:12`.",
+        "q": "A part of the actor.",
+        "since": "From this time on (RFC 3339).",
+        "until": "Before this time.",
+    },
+)
+async def list_audit() -> dict[str, Any]:
+    """Who did what, newest first."""
+    limit, offset = paging()
+    return await hub().context.database.read(
+        audit.page,
+        limit,
+        offset,
+        action=choice("action", [str(action) for action in AuditAction]),
+        user_id=optional_id("user_id"),
+        project_id=optional_id("project_id"),
+        subject=request.args.get("subject", "").replace("\0", ""),
+        search=search_text(),
+        since=moment("since"),
+        until=moment("until"),
     )

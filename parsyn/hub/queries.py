@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from quart import request
 
@@ -38,6 +39,19 @@ def _require_known(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         message = f"{name} must be one of {', '.join(known)}, not {value[:60]!r}."
         raise invalid(["query", name], message)
+
+
+def moment(name: str) -> datetime | None:
+    """A time, UTC where it names no zone, or None where it was not given. Raises 422."""
+    text = request.args.get(name)
+    if not text:
+        return None
+    try:
+        given = datetime.fromisoformat(text.replace(" ", "+"))
+    except ValueError:
+        message = f"{name} must be a time like 2026-01-31T12:00:00Z, not {text[:60]!r}."
+        raise invalid(["query", name], message) from None
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
 def search_text() -> str:

@@ -11,9 +11,11 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
+from parsyn.services import audit
 from parsyn.services.principal import ALL_SCOPES, Principal
 from parsyn.store.projects import Project, ProjectMember
 from parsyn.store.users import ApiKey, LoginFailure, Session, SetupToken, User
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import ProjectRole, Role, Scope
 
 SETUP_SECONDS = 30 * 60
@@ -61,7 +63,16 @@ def set_up(
     """Create the owner with a set-up token. Raises as `check_setup`."""
     check_setup(token)
     SetupToken.update(used_at=now()).where(SetupToken.token_hash == digest(token)).execute()
-    return create_user(email, name, password, Role.OWNER, password_hash)
+    user = create_user(email, name, password, Role.OWNER, password_hash)
+    audit.record(user, AuditAction.SET_UP, f"user:{user.id}")
+    return user
+
+
+def register(email: str, name: str, password: str, password_hash: str) -> User:
+    """Somebody makes an account by themselves. Raises as `create_user`."""
+    user = create_user(email, name, password, password_hash=password_hash)
+    audit.record(user, AuditAction.REGISTERED, f"user:{user.id}")
+    return user
 
 
 def hash_password(password: str) -> str:
@@ -131,7 +142,13 @@ def finish_log_in(user_id: int) -> User:
         raise ParsynError(ErrorCode.UNAUTHENTICATED, "This account is disabled; ask an admin.")
     LoginFailure.delete().where(LoginFailure.email == user.email).execute()
     User.update(last_login_at=now()).where(User.id == user_id).execute()
+    audit.record(user, AuditAction.LOGGED_IN, f"user:{user_id}")
     return user
+
+
+def note_failed_log_in(email: str) -> None:
+    """Write down an attempt with a wrong address or password."""
+    audit.record_unknown(AuditAction.LOGIN_FAILED, "somebody", email=email.strip().lower()[:250])
 
 
 def start_session(user: User, days: int, user_agent: str, ip: str) -> tuple[str, Session]:
@@ -248,6 +265,7 @@ def change_me(
         changes = {**changes, "password_hash": password_hash}
         # Whoever knew the old password is logged out.
         end_other_sessions(who)
+        audit.record(who, AuditAction.PASSWORD_CHANGED, f"user:{who.user_id}")
     if changes:
         User.update(**changes).where(User.id == who.user_id).execute()
     return me(who)
@@ -270,6 +288,7 @@ def end_session(who: Principal, session_id: int) -> None:
     )
     if not ended:
         raise not_found("session")
+    audit.record(who, AuditAction.LOGGED_OUT, f"session:{session_id}")
 
 
 def end_other_sessions(who: Principal) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from parsyn.errors import ErrorCode, ParsynError, not_found
+from parsyn.services import audit
 from parsyn.services.principal import Principal
 from parsyn.store.users import Session, User
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import Role
 
 RANK = {Role.USER: 0, Role.ADMIN: 1, Role.OWNER: 2}
@@ -44,6 +46,8 @@ def change_user(
     }
     if changes:
         User.update(**changes).where(User.id == user.id).execute()
+        told = {"email": user.email, **{key: str(value) for key, value in changes.items()}}
+        audit.record(who, AuditAction.USER_CHANGED, f"user:{user.id}", None, **told)
     if disabled:
         Session.delete().where(Session.user == user).execute()
     return User.get_by_id(user.id).as_dict()

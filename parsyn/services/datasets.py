@@ -7,12 +7,13 @@ from typing import Any
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
 from parsyn.rows.mapping import BadMapping, plan_rows
-from parsyn.services import uploads
+from parsyn.services import audit, uploads
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
 from parsyn.store.projects import visible
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.datasets import DatasetIn, DatasetOut, DatasetPatch
 from parsyn.wire.events import EventType
 from parsyn.wire.refs import DatasetRef, FileRef
@@ -125,6 +126,9 @@ def delete(context: Context, who: Principal, dataset_id: int) -> None:
             f"This dataset is used by {named}. Cancel or delete the job first.",
         )
     Dataset.delete().where(Dataset.id == row.id).execute()
+    audit.record(
+        who, AuditAction.DATASET_DELETED, f"dataset:{row.id}", row.project_id, name=row.name
+    )
     uploads.delete_unused(context, [row.key])
     for topic in _topics(row):
         context.publish(EventType.DATASET_STATE, topic, {"id": row.id, "deleted": True})

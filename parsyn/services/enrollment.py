@@ -8,12 +8,13 @@ from typing import Any
 
 from parsyn.clock import now
 from parsyn.errors import not_found
-from parsyn.services import workers
+from parsyn.services import audit, workers
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.projects import visible
 from parsyn.store.workers import MasterKey, Worker
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import MasterKeyIn
 from parsyn.wire.states import ProjectRole, WorkerType
 from parsyn.wire.worker import CloseCode, Hello
@@ -49,6 +50,9 @@ def create_key(who: Principal, body: MasterKeyIn) -> dict[str, Any]:
         max_enrollments=body.max_enrollments,
         expires_at=body.expires_at.timestamp() if body.expires_at else None,
     )
+    audit.record(
+        who, AuditAction.MASTER_KEY_MADE, f"master_key:{row.id}", project_id, name=row.name
+    )
     return {**key_as_out(MasterKey.get_by_id(row.id)), "key": key}
 
 
@@ -68,6 +72,9 @@ def revoke_key(who: Principal, key_id: int) -> None:
     MasterKey.update(revoked_at=now()).where(
         (MasterKey.id == key_id) & MasterKey.revoked_at.is_null()
     ).execute()
+    audit.record(
+        who, AuditAction.MASTER_KEY_REVOKED, f"master_key:{row.id}", row.project_id, name=row.name
+    )
 
 
 def key_as_out(row: MasterKey) -> dict[str, Any]:
@@ -142,6 +149,10 @@ def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
         key_hash=digest(own),
         master_key=row,
     )
+    audit.record_agent(
+        AuditAction.WORKER_ENROLLED, f"worker:{worker.id}", row.project_id, name=worker.name,
+        master_key=row.name,
+    )  # fmt: skip
     return worker, own
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsyn.services import ingredients, tasks
+from parsyn.services import ingredients, jobs, tasks
 from parsyn.services.context import Context
 from parsyn.services.datasets import dataset_ref
 from parsyn.services.models import model_ref
 from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Job
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.models import EvaluationIn
 from parsyn.wire.states import JobKind, ProjectRole
 from parsyn.wire.tasks import EvaluateSpec
@@ -32,6 +33,7 @@ def create(context: Context, who: Principal, body: EvaluationIn) -> dict[str, An
         request={"evaluator": body.evaluator},
         params=params,
     )
+    jobs.record(who, AuditAction.JOB_STARTED, job)
     spec = EvaluateSpec(
         evaluator=body.evaluator,
         params=params,

@@ -13,6 +13,7 @@ from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Artifact, Job
 from parsyn.store.models import Model
 from parsyn.store.projects import visible
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.models import ExportIn
 from parsyn.wire.states import JobKind, JobStatus, ProjectRole
 from parsyn.wire.tasks import ExportSpec
@@ -33,6 +34,7 @@ def create(context: Context, who: Principal, model_id: int, body: ExportIn) -> d
     model = visible_model(who, model_id)
     require_role(who, model.project_id, ProjectRole.EDITOR)
     job = _create(context, who.user_id, model, body.format, body.params)
+    jobs.record(who, AuditAction.JOB_STARTED, job)
     return jobs.get(who, job.id, EXPORT)
 
 
@@ -77,6 +79,7 @@ def retry(context: Context, who: Principal, job_id: int) -> dict[str, Any]:
     task = tasks.latest(job.id)
     if job.status not in (JobStatus.FAILED, JobStatus.CANCELLED) or task is None:
         raise jobs.wrong_state(job, "a failed or cancelled export")
+    jobs.record(who, AuditAction.JOB_RESUMED, job)
     tasks.again(context, task, "Tried again.", None, first_attempt=task.attempt + 1)
     return jobs.get(who, job_id, EXPORT)
 

@@ -9,12 +9,13 @@ import peewee
 
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, not_found
-from parsyn.services import job_shapes, outbox
+from parsyn.services import audit, job_shapes, outbox
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Checkpoint, Job, JobEvent, StoredObject, Task
 from parsyn.store.models import ModelFile
 from parsyn.store.projects import visible
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import (
     JOB_TERMINAL,
     JOB_TRANSITIONS,
@@ -142,6 +143,11 @@ def events(who: Principal, job_id: int, kind: JobKind) -> dict[str, Any]:
     return {"items": items, "total": len(items)}
 
 
+def record(who: Principal, action: AuditAction, job: Job) -> None:
+    """Write down what a person did with a job."""
+    audit.record(who, action, f"job:{job.id}", job.project_id, name=job.name, kind=job.kind)
+
+
 # --- deleting --------------------------------------------------------------------------------
 
 
@@ -150,6 +156,7 @@ def delete(context: Context, who: Principal, job_id: int, kind: JobKind) -> None
     job = find(who, job_id, kind, ProjectRole.EDITOR)
     if job.status not in (*JOB_TERMINAL, JobStatus.PENDING):
         raise ParsynError(ErrorCode.INVALID_STATE, f"{job.name} is {job.status}; cancel it first.")
+    record(who, AuditAction.JOB_DELETED, job)
     remove(context, job)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
+from parsyn.services import audit
 from parsyn.services.accounts import digest
 from parsyn.services.principal import Principal
 from parsyn.store.users import ApiKey
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import Scope
 
 SHOWN_CHARACTERS = 12
@@ -45,6 +47,9 @@ def create(
         scopes=[scope for scope in Scope if scope in scopes],
         expires_at=_within_maker(who, until),
     )
+    audit.record(
+        who, AuditAction.API_KEY_MADE, f"api_key:{row.id}", name=name, scopes=list(row.scopes)
+    )
     return {**row.as_dict(), "key": secret}
 
 
@@ -53,6 +58,7 @@ def delete(who: Principal, key_id: int) -> None:
     deleted = ApiKey.delete().where((ApiKey.id == key_id) & (ApiKey.user == who.user_id)).execute()
     if not deleted:
         raise not_found("API key")
+    audit.record(who, AuditAction.API_KEY_DELETED, f"api_key:{key_id}")
 
 
 def _refuse_wider_scopes(who: Principal, scopes: list[Scope]) -> None:

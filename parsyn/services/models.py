@@ -11,7 +11,7 @@ from typing import Any
 import peewee
 
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
-from parsyn.services import model_facts, outbox, uploads
+from parsyn.services import audit, model_facts, outbox, uploads
 from parsyn.services.context import Context
 from parsyn.services.model_facts import Facts, FolderFiles, StoredFiles
 from parsyn.services.model_shapes import as_out, free_slug, model_ref, publish
@@ -20,6 +20,7 @@ from parsyn.store.jobs import Artifact, Job
 from parsyn.store.models import Model, ModelFile
 from parsyn.store.projects import Project, visible
 from parsyn.store.users import User
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.models import ModelIn
 from parsyn.wire.events import EventType
 from parsyn.wire.refs import FileRef
@@ -106,6 +107,7 @@ def delete(context: Context, who: Principal, model_id: int) -> None:
     for batch in peewee.chunked(keys, 500):
         Artifact.delete().where(Artifact.key.in_(batch)).execute()
     Model.delete().where(Model.id == row.id).execute()
+    audit.record(who, AuditAction.MODEL_DELETED, f"model:{row.id}", row.project_id, name=row.name)
     uploads.delete_unused(context, keys)
     gone = {"id": row.id, "deleted": True}
     context.publish(EventType.MODEL_STATE, f"project:{row.project_id}", gone)

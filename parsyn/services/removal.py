@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from parsyn.clock import now
-from parsyn.services import signals, tasks, workers
+from parsyn.services import audit, signals, tasks, workers
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
 from parsyn.store.workers import Worker
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import ProjectRole, TaskStatus, WorkerStatus
 from parsyn.wire.worker import CloseCode
 
@@ -23,5 +24,8 @@ def remove(context: Context, who: Principal, worker_id: int) -> None:
             tasks.withdraw(context, task, "It was removed.")
         else:
             tasks.lose(context, task, f"{worker.name} was removed.")
+    audit.record(
+        who, AuditAction.WORKER_DELETED, f"worker:{worker.id}", worker.project_id, name=worker.name
+    )
     workers.publish_deleted(context, worker)
     signals.close_socket(context, worker.id, CloseCode.REVOKED, f"{worker.name} was removed.")

@@ -23,6 +23,7 @@ from parsyn.services.principal import Principal
 from parsyn.services.tally import Counted
 from parsyn.store.jobs import Job, Task
 from parsyn.store.workers import Worker
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.refs import CheckpointRef
 from parsyn.wire.states import (
     RETRIED_BY_ITSELF,
@@ -225,7 +226,9 @@ def leave(context: Context, task: Task) -> None:
 
 def cancel_job(context: Context, who: Principal, job_id: int, kind: JobKind) -> dict[str, Any]:
     """Stop a job that `who` may change. Raises 404, 403, and 409 where it has ended."""
-    cancel(context, jobs.find(who, job_id, kind, ProjectRole.EDITOR))
+    job = jobs.find(who, job_id, kind, ProjectRole.EDITOR)
+    cancel(context, job)
+    jobs.record(who, AuditAction.JOB_CANCELLED, job)
     return jobs.get(who, job_id, kind)
 
 

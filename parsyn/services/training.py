@@ -15,6 +15,7 @@ from parsyn.services.principal import Principal
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
 from parsyn.store.models import Model
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.training import ResumeIn, TrainingJobIn, TrainingJobPatch
 from parsyn.wire.states import LEVELS, JobKind, JobStatus, ProjectRole
 from parsyn.wire.tasks import TrainSpec
@@ -54,6 +55,7 @@ def start(context: Context, who: Principal, job_id: int) -> dict[str, Any]:
     job = jobs.find(who, job_id, TRAINING, ProjectRole.EDITOR)
     if job.status != JobStatus.PENDING:
         raise jobs.wrong_state(job, "a pending job")
+    jobs.record(who, AuditAction.JOB_STARTED, job)
     return _queue(context, job, "Started.")
 
 
@@ -96,6 +98,7 @@ def resume(context: Context, who: Principal, job_id: int, body: ResumeIn) -> dic
     job = jobs.find(who, job_id, TRAINING, ProjectRole.EDITOR)
     if job.status not in (JobStatus.FAILED, JobStatus.CANCELLED):
         raise jobs.wrong_state(job, "a failed or cancelled job")
+    jobs.record(who, AuditAction.JOB_RESUMED, job)
     task = tasks.latest(job.id)
     if task is None:
         return _queue(context, job, "Started again.")

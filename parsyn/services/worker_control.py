@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from parsyn.errors import ErrorCode, ParsynError, invalid
-from parsyn.services import history, signals, workers
+from parsyn.services import audit, history, signals, workers
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
 from parsyn.store.projects import role_on
 from parsyn.store.workers import Worker
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import WorkerLimits, WorkerPatch
 from parsyn.wire.states import ProjectRole, WorkerEventKind
 from parsyn.wire.worker import Drain, Measure
@@ -26,6 +27,7 @@ def patch(context: Context, who: Principal, worker_id: int, body: WorkerPatch) -
         _changed(worker_id, "Its limits were changed.")
     if changes:
         Worker.update(**changes).where(Worker.id == worker_id).execute()
+        _record(who, AuditAction.WORKER_CHANGED, row, **changes)
         _tell(context, worker_id)
     return workers.get(who, worker_id)
 
@@ -46,6 +48,7 @@ def set_paused(context: Context, who: Principal, worker_id: int, paused: bool) -
     if row.paused != paused:
         Worker.update(paused=paused).where(Worker.id == worker_id).execute()
         _changed(worker_id, "It was paused." if paused else "It was resumed.")
+        _record(who, AuditAction.WORKER_PAUSED if paused else AuditAction.WORKER_RESUMED, row)
     _tell(context, worker_id)
     return workers.get(who, worker_id)
 
@@ -58,6 +61,7 @@ def set_draining(
     if row.draining != draining:
         Worker.update(draining=draining).where(Worker.id == worker_id).execute()
         _changed(worker_id, "It is to drain." if draining else "It was resumed.")
+        _record(who, AuditAction.WORKER_DRAINED if draining else AuditAction.WORKER_RESUMED, row)
     signals.tell(context, worker_id, Drain(on=draining))
     _tell(context, worker_id)
     return workers.get(who, worker_id)
@@ -80,6 +84,11 @@ def measure(context: Context, who: Principal, worker_id: int) -> dict[str, Any]:
         )
     signals.tell(context, worker_id, Measure())
     return workers.get(who, worker_id)
+
+
+def _record(who: Principal, action: AuditAction, row: Worker, **details: Any) -> None:
+    told = {"name": row.name, **details}
+    audit.record(who, action, f"worker:{row.id}", row.project_id, **told)
 
 
 def _changed(worker_id: int, text: str) -> None:

@@ -10,13 +10,14 @@ import peewee
 
 from parsyn.clock import now
 from parsyn.errors import not_found
-from parsyn.services import availability, outbox, signals
+from parsyn.services import audit, availability, outbox, signals
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.jobs import Job, Task
 from parsyn.store.projects import Owned, ProjectMember, visible
 from parsyn.store.workers import Worker
+from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import WorkerIn, WorkerOut
 from parsyn.wire.events import EventType
 from parsyn.wire.states import ProjectRole, TaskKind, TaskStatus, WorkerStatus, WorkerType
@@ -159,6 +160,7 @@ def create(context: Context, who: Principal, body: WorkerIn) -> dict[str, Any]:
         worker_type=body.worker_type,
         key_hash=digest(key),
     )
+    audit.record(who, AuditAction.WORKER_MADE, f"worker:{row.id}", project_id, name=row.name)
     publish(context, row.id)
     return {"worker": get(who, row.id), "api_key": key}
 
@@ -172,6 +174,9 @@ def rotate_key(context: Context, who: Principal, worker_id: int) -> dict[str, An
     row = find(who, worker_id, ProjectRole.ADMIN)
     key = new_key()
     Worker.update(key_hash=digest(key)).where(Worker.id == row.id).execute()
+    audit.record(
+        who, AuditAction.WORKER_KEY_REPLACED, f"worker:{row.id}", row.project_id, name=row.name
+    )
     signals.close_socket(context, row.id, CloseCode.REVOKED, "This agent's key was replaced.")
     return {"worker": as_out(row), "api_key": key}
 

@@ -98,6 +98,7 @@ CASES: dict[str, Case] = {
     "POST /api/v1/api-keys": Case(ANYONE, lambda ids: {"name": "k", "scopes": ["read"]}),
     "DELETE /api/v1/api-keys/<int:key_id>": Case(OWN, path={"key_id": "api_key_id"}),
     "GET /api/v1/admin/users": Case(ADMIN),
+    "GET /api/v1/admin/audit": Case(ADMIN),
     "PATCH /api/v1/admin/users/<int:user_id>": Case(
         Rule("owner", 403, 403, 403), lambda ids: {"role": "owner"}
     ),
