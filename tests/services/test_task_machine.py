@@ -182,6 +182,8 @@ class TaskMachine(RuleBasedStateMachine):
                 walk = [row.status for row in rows if row.status in set(JobStatus)]
                 for before, after in pairwise(walk):
                     assert before == after or after in JOB_TRANSITIONS[JobStatus(before)]
+                assert walk[-1] == Job.get_by_id(job_id).status, "a step is missing"
+                assert all(row.cause for row in rows), "a step has no cause"
 
 
 TaskMachine.TestCase.settings = settings(
