@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 from parsyn import config, crash
 from parsyn.queue import QUEUE
@@ -35,14 +36,12 @@ def use_context(context: Context | None) -> None:
 def work(burst: bool = False) -> None:
     """Take jobs until told to stop; with `burst` until the queue is empty."""
     from rq import SimpleWorker
-    from rq.job import Job
-    from rq.queue import Queue
     from rq.serializers import JSONSerializer
 
     class Worker(SimpleWorker):
-        def perform_job(self, job: Job, queue: Queue) -> bool:
+        def perform_job(self, *job: Any) -> bool:
             crash.point("job.before")
-            done = bool(super().perform_job(job, queue))
+            done = bool(super().perform_job(*job))
             crash.point("job.after")
             return done
 
