@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.faults.pool import Outcome, Pool
-from tests.faults.tally import TALLY, Tally
+from tests.faults.tally import Tally
 from tests.postgres_server import PostgresServer, find_binaries
 
+TALLY = Tally()
 SAMPLE = {"sqlite": 200, "postgres": 10}
 EVERY = {"sqlite": 1500, "postgres": 150}
 
@@ -38,9 +39,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="runs with `make faults`"))
 
 
-@pytest.fixture
-def tally() -> Tally:
-    return TALLY
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    if call.when != "call" or not item.get_closest_marker("fault_case"):
+        return
+    error = call.excinfo.value if call.excinfo else None
+    if not isinstance(error, pytest.skip.Exception):
+        name = item.callspec.params.get("simulated") if hasattr(item, "callspec") else None
+        TALLY.count(f"--fault-case={name}" if name else f'-k "{item.name}"', error)
 
 
 @pytest.fixture(scope="session")

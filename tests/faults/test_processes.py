@@ -198,7 +198,8 @@ def test_a_slow_network(yard: Yard) -> None:
 SAMPLE = {"commit.after:25", "manifest.result:1", "upload.after:3", "spool.before:9"}
 PASSAGES = {
     "commit": (8, 25), "metrics": (1, 3), "object": (1, 3), "ack": (1, 3),
-    "manifest.checkpoint": (1, 3), "manifest.result": (1,), "outbox.write": (1, 3), "job": (1, 4), "outbox": (1, 4),
+    "manifest.checkpoint": (1, 3), "manifest.result": (1,), "outbox.write": (1, 3),
+    "job": (1, 4), "outbox": (1, 4),
     "offer": (1,), "handover": (1, 3), "upload": (1, 3, 9), "spool": (1, 3, 9), "key": (1,),
     "checkpoint": (1, 2),
 }  # fmt: skip
@@ -219,8 +220,14 @@ def dying(*words: str) -> list[object]:
 
 
 OF_HUB = (
-    "commit", "metrics", "object", "ack", "manifest.checkpoint", "manifest.result", "outbox.write",
-)  # fmt: skip
+    "commit",
+    "metrics",
+    "object",
+    "ack",
+    "manifest.checkpoint",
+    "manifest.result",
+    "outbox.write",
+)
 
 
 @pytest.mark.parametrize("point", dying(*OF_HUB))
