@@ -7,11 +7,17 @@ import logging
 import time
 from collections.abc import Callable
 
+import peewee
+
 from parsyn.clock import now
 from parsyn.services import scheduling
 from parsyn.services.context import Context
 
 log = logging.getLogger(__name__)
+EXPLAIN_SECONDS = 1.0
+"""At most so often all that waits is compared with the whole fleet."""
+TOLD_AT_ONCE = 20
+"""So that nobody waits long for the database meanwhile."""
 
 
 class Dispatcher:
@@ -26,6 +32,7 @@ class Dispatcher:
         self._woken_at = 0.0
         self.on_offered: Callable[[float], None] = lambda seconds: None
         self._expiring: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
 
     def wake(self) -> None:
         if not self._wake.is_set():
@@ -33,14 +40,31 @@ class Dispatcher:
         self._wake.set()
 
     async def run(self) -> None:
+        explaining = asyncio.create_task(self._explain())
         try:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
                 await self._dispatch()
+                self._changed.set()
         finally:
-            for task in self._expiring:
+            for task in (*self._expiring, explaining):
                 task.cancel()
+
+    async def _explain(self) -> None:
+        """Keep what waiting jobs say true, a moment after something has changed."""
+        explainer = scheduling.Explainer()
+        database = self._context.database
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                new = await database.read(explainer.look, self._context)
+                for some in peewee.chunked(new, TOLD_AT_ONCE):
+                    await database.write(explainer.tell, self._context, some)
+            except Exception:
+                log.exception("why jobs wait could not be said; it is tried again")
+            await asyncio.sleep(EXPLAIN_SECONDS)
 
     async def _dispatch(self) -> None:
         woken_at = self._woken_at

@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from parsyn.services.machines import Machine
 from parsyn.store.workers import Worker
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -16,22 +17,23 @@ TOLERATED_SHARE, TOLERATED_BYTES = 0.10, 1 << 30
 """What a desktop may hold of a GPU before somebody counts as working there."""
 
 
-def held_back(worker: Worker, at: float) -> str | None:
+def held_back(worker: Worker | Machine, at: float) -> str | None:
     """Why a connected worker is offered nothing new at `at`, in a sentence; None when it is."""
     if worker.draining:
         return "It is draining."
     if worker.paused:
         return "It is paused."
-    limits: dict[str, Any] = worker.limits or {}
-    hours = limits.get("working_hours")
+    limits: Mapping[str, Any] = worker.limits or {}
+    hours = limits.get("working_hours") if limits else None
     if hours and not is_open(hours, at):
         return _closed(hours, at)
-    return foreign_use(worker.metrics)
+    metrics = worker.metrics
+    return foreign_use(metrics) if metrics else None
 
 
-def foreign_use(metrics: Mapping[str, Any] | None) -> str | None:
+def foreign_use(metrics: Mapping[str, Any]) -> str | None:
     """A sentence where other programs hold more of the GPU than a desktop does."""
-    held, total = foreign_bytes(metrics), (metrics or {}).get("vram_total") or 0
+    held, total = foreign_bytes(metrics), metrics.get("vram_total") or 0
     if held <= max(TOLERATED_BYTES, TOLERATED_SHARE * total):
         return None
     return f"Other programs use {_gib(held)} of the {_gib(total)} GiB of its GPU."

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid
-from parsyn.plugin.trainer import ModelFacts
+from parsyn.plugin.trainer import DataFacts, ModelFacts
 from parsyn.services import model_configs
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
@@ -14,7 +14,7 @@ from parsyn.store.datasets import Dataset
 from parsyn.store.models import Model
 from parsyn.store.projects import visible
 from parsyn.store.workers import Worker
-from parsyn.wire.states import DatasetStatus, ModelState, SchemaKind
+from parsyn.wire.states import DatasetStatus, ModelState, SchemaKind, StatsStatus
 
 P = TypeVar("P")
 
@@ -78,6 +78,18 @@ def facts_of(context: Context, row: Model) -> ModelFacts:
         parameters=row.parameters,
         is_adapter=row.base_model_id is not None and "adapter" in row.formats,
         config=model_configs.read(context, row, model_configs.CONFIG),
+    )
+
+
+def data_facts(row: Dataset, has_validation: bool = False) -> DataFacts:
+    """What a trainer is told of a dataset before a job is queued."""
+    measured: dict[str, Any] = row.stats or {}
+    tokens = measured.get("tokens") if row.stats_status == StatsStatus.READY else None
+    return DataFacts(
+        rows=row.row_count or 0,
+        tokens=tokens["total"] if tokens else None,
+        longest=tokens["max"] if tokens else None,
+        has_validation=has_validation,
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from parsyn.clock import now
-from parsyn.services import workers
-from parsyn.store.jobs import Job, Task
+from parsyn.services import availability, workers
+from parsyn.services.machines import Machine, Work
+from parsyn.services.needs import Needs
+from parsyn.services.speeds import Forecast, Forecaster
 from parsyn.store.workers import Worker
-from parsyn.wire.states import TaskKind, TaskStatus, WorkerStatus
+from parsyn.wire.states import TaskKind, TaskStatus, WorkerStatus, WorkerType
 
 REFUSAL_SECONDS = 60.0
 SHOWN = 20
@@ -23,59 +28,185 @@ DOES = {
 START_ONE = "Start one with `parsyn start` on a machine of yours (Workers → Add shows how)."
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A task that waits, with what its job asks for. `refused_by` has times and reasons by
+    worker."""
+
+    project_id: int
+    user_id: int
+    kind: TaskKind
+    selection: Mapping[str, Any]
+    refused_by: Mapping[str, Any]
+    needs: Needs
+
+    @cached_property
+    def types(self) -> tuple[WorkerType, ...]:
+        return workers.allowed_types(self.kind)
+
+    @cached_property
+    def is_picky(self) -> bool:
+        """Whether the job names workers or a GPU, a worker has refused it, or it needs much."""
+        return bool(
+            self.selection.get("mode", "auto") != "auto"
+            or self.selection.get("gpu_type")
+            or self.refused_by
+            or self.needs.memory_bytes
+            or self.needs.quantized
+            or self.needs.remote_code
+        )
+
+
+@dataclass
+class Ranked:
+    """A machine that fits; `work` is what it is at."""
+
+    machine: Machine
+    forecast: Forecast | None
+    work: Work | None = None
+
+    @property
+    def run_seconds(self) -> float | None:
+        return self.forecast.seconds if self.forecast else None
+
+    @property
+    def wait_seconds(self) -> float | None:
+        return self.work.left_seconds if self.work else 0.0
+
+    @property
+    def done_seconds(self) -> float | None:
+        """Until the task would be done there."""
+        run, wait = self.run_seconds, self.wait_seconds
+        return None if run is None or wait is None else run + wait
+
+    def as_out(self) -> dict[str, Any]:
+        out = _entry(self.machine, _occupied(self.work) if self.work else in_words(self.machine))
+        return out | {
+            "busy": self.work is not None,
+            "predicted_seconds": self.run_seconds,
+            "wait_seconds": self.wait_seconds,
+            "basis": self.forecast.basis if self.forecast else None,
+        }
+
+
 @dataclass
 class Placement:
     """`free` fit and have nothing to do, best first; `busy` fit and work; `refused` do not fit."""
 
-    free: list[Worker] = field(default_factory=list)
-    busy: list[tuple[Worker, str]] = field(default_factory=list)
-    refused: list[tuple[Worker, str]] = field(default_factory=list)
+    free: deque[Ranked] = field(default_factory=deque)
+    busy: list[Ranked] = field(default_factory=list)
+    refused: list[tuple[Machine, str]] = field(default_factory=list)
 
-    def as_record(self) -> dict[str, Any]:
-        """`PlacementOut` for a job that is offered to the first of `free`."""
-        ranked = [_entry(worker, strength_in_words(worker)) for worker in self.free[:SHOWN]]
-        passed = [_entry(*pair) for pair in (*self.busy, *self.refused)][:SHOWN]
-        return {"chosen": ranked[0] if ranked else None, "ranked": ranked, "refused": passed}
+    def take_away(self, work: Mapping[int, Work]) -> None:
+        """What has been given to others meanwhile is busy now, as far as anybody looks."""
+        while any(one.machine.id in work for one in islice(self.free, SHOWN)):
+            still = deque[Ranked]()
+            for one in self.free:
+                one.work = work.get(one.machine.id)
+                (still if one.work is None else self.busy).append(one)
+            self.free = still
+
+    def as_record(self, needs: Needs, *, chosen: bool) -> dict[str, Any]:
+        """`PlacementOut` of a job that is offered to the first of `free`, or waits."""
+        first = [*self.free][:SHOWN] + sorted(self.busy, key=_done_order)[:SHOWN]
+        if not chosen:
+            first.sort(key=_done_order)
+        ranked = [one.as_out() for one in first[:SHOWN]]
+        return {
+            "chosen": ranked[0] if chosen else None,
+            "ranked": ranked,
+            "refused": [_entry(*pair) for pair in self.refused[:SHOWN]],
+            "passed_over": len(self.refused),
+            "memory_bytes": needs.memory_bytes,
+            "tokens": needs.tokens,
+            "at": now(),
+        }
 
 
-def _entry(worker: Worker, reason: str) -> dict[str, Any]:
-    return {"worker_id": worker.id, "name": worker.name, "reason": reason}
+def _entry(machine: Machine, reason: str) -> dict[str, Any]:
+    return {"worker_id": machine.id, "name": machine.name, "reason": reason}
 
 
-def place(job: Job, task: Task, fleet: Iterable[Worker], work: Mapping[int, Task]) -> Placement:
-    """Sort the workers that may see the job's data. `work` says what each of them does."""
+def place(
+    wanted: Wanted,
+    fleet: Iterable[tuple[Machine, str | None]],
+    work: Mapping[int, Work],
+    forecaster: Forecaster,
+) -> Placement:
+    """Sort the machines that may see the job's data.
+
+    `fleet` has why each is offered nothing at all now, `work` says what they are at.
+    """
     found = Placement()
-    for worker in fleet:
-        if not workers.may_run(worker, job):
+    free = []
+    for machine, held_back in fleet:
+        if not may_see(machine, wanted):
             continue
-        reason = unfit(worker, job, task)
+        reason = held_back or unfit(machine, wanted)
         if reason:
-            found.refused.append((worker, reason))
-        elif worker.id in work:
-            found.busy.append((worker, _occupied(work[worker.id])))
+            found.refused.append((machine, reason))
+        elif machine.id in work:
+            found.busy.append(Ranked(machine, forecaster.of(machine), work[machine.id]))
         else:
-            found.free.append(worker)
-    found.free.sort(key=strength, reverse=True)
+            free.append(Ranked(machine, forecaster.of(machine)))
+    free.sort(key=_order)
+    found.free = deque(free)
     return found
 
 
-def unfit(worker: Worker, job: Job, task: Task) -> str | None:
-    """Why this worker does not get this task, in a sentence; None when it may."""
-    if worker.status == WorkerStatus.OFFLINE:
+def _order(ranked: Ranked) -> tuple[Any, ...]:
+    """Soonest done first; of equals, and where nothing can be said, the stronger one."""
+    forecast = ranked.forecast
+    if forecast is None:
+        seconds = float("inf")
+    elif forecast.seconds is None:
+        seconds = 1 / forecast.tokens_per_second
+    else:
+        seconds = forecast.seconds
+    score, has_gpu, memory = ranked.machine.profile.strength
+    return seconds, -score, not has_gpu, -memory, ranked.machine.id
+
+
+def _done_order(ranked: Ranked) -> tuple[Any, ...]:
+    done = ranked.done_seconds
+    return done is None, done or 0.0, ranked.work is not None, *_order(ranked)
+
+
+def may_see(machine: Machine, wanted: Wanted) -> bool:
+    """Whether it may see a job's data: its project's, its user's own, or the house's."""
+    return (
+        machine.project_id == wanted.project_id
+        or machine.user_id == wanted.user_id
+        or machine.kind == "managed"
+    )
+
+
+def out_of_reach(machine: Machine, at: float) -> str | None:
+    """Why a machine is offered nothing at all at `at`; None when it is."""
+    if machine.status == WorkerStatus.OFFLINE:
         return "It is offline."
-    if worker.connection is None:
+    if not machine.connected:
         return "It has just lost its connection."
-    if worker.draining:
-        return "It is draining."
-    if worker.paused:
-        return "It is paused."
-    if worker.worker_type not in workers.allowed_types(task.kind):
-        return f"Its type is {worker.worker_type}, so it does not {DOES[TaskKind(task.kind)]}."
-    selection = job.request.get("worker_selection") or {}
-    return not_selected(worker, selection) or _has_refused(worker, task)
+    return availability.held_back(machine, at)
 
 
-def not_selected(worker: Worker, selection: Mapping[str, Any]) -> str | None:
+def unfit(machine: Machine, wanted: Wanted) -> str | None:
+    """Why a machine that takes work does not get this task, in a sentence; None when it may."""
+    if machine.worker_type not in wanted.types:
+        return f"Its type is {machine.worker_type}, so it does not {DOES[wanted.kind]}."
+    projects = machine.limits.get("projects")
+    if projects is not None and wanted.project_id not in projects:
+        return "Its owner lets it work for other projects only."
+    if not wanted.is_picky:
+        return None
+    return (
+        not_selected(machine, wanted.selection)
+        or _has_refused(machine, wanted.refused_by)
+        or _lacks(machine, wanted.needs)
+    )
+
+
+def not_selected(worker: Machine | Worker, selection: Mapping[str, Any]) -> str | None:
     """Why a job with this `worker_selection` does not want this worker; None where it does."""
     mode = selection.get("mode", "auto")
     own, house = selection.get("worker_ids", []), selection.get("parsyn_worker_ids", [])
@@ -88,61 +219,80 @@ def not_selected(worker: Worker, selection: Mapping[str, Any]) -> str | None:
     if not named:
         return "The job names other workers."
     wanted = selection.get("gpu_type")
+    if not wanted:
+        return None
     gpu = hardware_of(worker).get("gpu") or ""
-    if wanted and wanted.lower() not in gpu.lower():
+    if wanted.lower() not in gpu.lower():
         return f"The job wants a {wanted}; this has {gpu or 'no GPU'}."
     return None
 
 
-def _has_refused(worker: Worker, task: Task) -> str | None:
-    refusal = task.refused_by.get(str(worker.id))
+def _has_refused(machine: Machine, refused_by: Mapping[str, Any]) -> str | None:
+    refusal = refused_by.get(str(machine.id)) if refused_by else None
     if refusal and now() - refusal["at"] < REFUSAL_SECONDS:
         return str(refusal["reason"])
     return None
 
 
-def _occupied(task: Task) -> str:
-    doing = "is offered" if task.status == TaskStatus.OFFERED else "runs"
+def _lacks(machine: Machine, needs: Needs) -> str | None:
+    """What the machine has not that the task cannot do without."""
+    if needs.remote_code and not machine.trusted:
+        return "The model brings code of its own, which it does not trust (TRUST_REMOTE_CODE)."
+    hardware = machine.hardware
+    if needs.quantized and hardware.get("torch") and not hardware.get("bitsandbytes"):
+        return "It cannot load a model in 4 or 8 bit: bitsandbytes is missing there."
+    if needs.memory_bytes is None:
+        return None
+    if not machine.profile.has_gpu:
+        return _too_little(needs.memory_bytes, hardware.get("ram"), "memory", "it has")
+    total, cap = hardware.get("vram_total"), machine.limits.get("vram_cap")
+    held = availability.foreign_bytes(machine.metrics)
+    free = total - held if total else None
+    if cap is not None and (free is None or cap < free):
+        return _too_little(needs.memory_bytes, cap, "GPU memory", "its owner allows")
+    words = "other programs leave" if held else "it has"
+    return _too_little(needs.memory_bytes, free, "GPU memory", words)
+
+
+def _too_little(needed: int, there: int | None, what: str, words: str) -> str | None:
+    if not there or needed <= there:
+        return None
+    return f"The job needs at least {_gib(needed)} GiB of {what}; {words} {_gib(there)} GiB."
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.1f}"
+
+
+def _occupied(work: Work) -> str:
+    doing = "is offered" if work.status == TaskStatus.OFFERED else "runs"
     return f"It {doing} another job."
 
 
-def hardware_of(worker: Worker) -> dict[str, Any]:
+def hardware_of(worker: Machine | Worker) -> Mapping[str, Any]:
     return worker.hardware or {}
 
 
-def score_of(worker: Worker) -> float:
-    measured: dict[str, Any] = worker.benchmark or {}
-    return float(measured.get("score", 0.0))
+def in_words(machine: Machine) -> str:
+    """What it is, and its score."""
+    what = machine.hardware.get("gpu") or f"CPU, {machine.hardware.get('cores') or '?'} cores"
+    score = machine.profile.score
+    return f"{what}, score {score:.3g}" if score else str(what)
 
 
-def strength(worker: Worker) -> tuple[float, bool, int, int]:
-    """What a larger value of makes a better worker: score, GPU, memory; then the older one."""
-    hardware = hardware_of(worker)
-    score = score_of(worker)
-    memory = hardware.get("vram_total") or hardware.get("ram") or 0
-    return score, bool(hardware.get("gpu")), memory, -worker.id
-
-
-def strength_in_words(worker: Worker) -> str:
-    hardware = hardware_of(worker)
-    what = hardware.get("gpu") or f"CPU, {hardware.get('cores') or '?'} cores"
-    score = score_of(worker)
-    return f"{what}, score {score:.0f}" if score else str(what)
-
-
-def waiting(placement: Placement, task: Task) -> str:
+def waiting(placement: Placement, kind: TaskKind) -> str:
     """Why a queued task does not run yet, and what to do about it."""
-    does = DOES[TaskKind(task.kind)]
+    does = DOES[kind]
     if placement.busy:
         count = len(placement.busy)
         return (
-            f"Waiting for {placement.busy[0][0].name}, which is busy."
+            f"Waiting for {placement.busy[0].machine.name}, which is busy."
             if count == 1
-            else f"Waiting: all {count} workers that can {does} are busy."
+            else f"Waiting: all {count} workers that can {does} this are busy."
         )
     online = [pair for pair in placement.refused if pair[0].status != WorkerStatus.OFFLINE]
     if not online:
         return f"No worker is online that can {does}. {START_ONE}"
-    named = "; ".join(f"{worker.name}: {reason}" for worker, reason in online[:3])
+    named = "; ".join(f"{machine.name}: {reason}" for machine, reason in online[:3])
     more = f" And {len(online) - 3} more." if len(online) > 3 else ""
     return f"No worker that is online can {does} this. {named}{more}"

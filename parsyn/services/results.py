@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from parsyn.clock import now
 from parsyn.errors import ParsynError
-from parsyn.services import checkpoints, exports, jobs, models, outbox, tasks
+from parsyn.services import checkpoints, exports, jobs, models, outbox, speeds, tasks
 from parsyn.services.context import Context
 from parsyn.store.jobs import Artifact, Job, Task
 from parsyn.wire.states import (
@@ -103,6 +103,7 @@ def _complete(context: Context, task: Task, manifest: Manifest) -> None:
         context, task, JobStatus.COMPLETED, "Completed.", result=manifest.facts,
         progress=progress, failure=None, **made,
     )  # fmt: skip
+    speeds.keep(context, task, task.job, manifest)
     jobs.sweep(context, task.job)
     tasks.leave(context, task)
     if task.job.kind == JobKind.TRAINING:

@@ -1,95 +1,113 @@
-"""Offers: the oldest queued task to the best free worker, one task a worker."""
+"""Offers: the next queued task to the worker that is done with it first, one task a worker."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import peewee
 from pydantic import TypeAdapter
 
 from parsyn.clock import now
-from parsyn.services import job_shapes, jobs, placement, signals, tasks
+from parsyn.services import job_shapes, jobs, queue, signals, tasks
 from parsyn.services.context import Context
-from parsyn.services.workers import working_on
+from parsyn.services.lookout import Lookout, Queued, queued
+from parsyn.services.machines import Work
+from parsyn.services.placement import Placement
 from parsyn.store.jobs import Job, Task
-from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus
 from parsyn.wire.tasks import TaskSpec
 from parsyn.wire.worker import Offer
 
 specs: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
-QUEUED = Task.status == TaskStatus.QUEUED
-EXPLAINED = 200
-"""So many waiting tasks are told why; those behind them only get what is free."""
+AT_A_TIME = 200
+"""So many waiting tasks are read from the database at once."""
+FIRST_WORDS = 20
+"""So many tasks that have just come are told at once why they wait; the others a moment later."""
 
 
 def dispatch(context: Context) -> int:
     """Offer every queued task that fits a free worker; returns how many were offered.
 
-    Those that fit none get a sentence that says why.
+    New ones that fit none get a sentence that says why.
     """
     context.database.one_at_a_time("dispatch")
-    waiting = [row.id for row in Task.select(Task.id).where(QUEUED).order_by(Task.id)]
-    if not waiting:
+    order = queue.in_order()
+    if not order:
         return 0
-    fleet = list(Worker.select().where(Worker.deleted_at.is_null()))
-    work = working_on([worker.id for worker in fleet])
-    connected = {worker.id for worker in fleet if worker.connection is not None}
+    look = Lookout(now())
     offered = 0
-    for place, task_id in enumerate(waiting):
-        if place >= EXPLAINED and connected <= set(work):
+    untold: list[Queued] = []
+    for place, row in enumerate(_in_batches(order)):
+        if place >= AT_A_TIME and not look.any_free:
             break
-        task = _task(task_id)
-        found = placement.place(task.job, task, fleet, work)
-        if found.free and _offer(context, task, found):
-            work[found.free[0].id] = task
-            offered += 1
-        elif not found.free:
-            _wait(context, task, placement.waiting(found, task))
+        if look.any_free and look.best_for(row) is not None:
+            offered += _offer(context, look, row)
+        elif row.waiting is None:
+            untold.append(row)
+    for row in untold[:FIRST_WORDS]:
+        say(context, row, look.why(row), look.place(row))
     return offered
 
 
-def _task(task_id: int) -> Task:
-    task = Task.by_id(task_id)
-    assert task is not None
-    task.job = Job.by_id(task.job_id)
-    return task
+def _in_batches(order: Sequence[queue.Waiting]) -> Iterator[Queued]:
+    for batch in peewee.chunked(order, AT_A_TIME):
+        ids = [row.task_id for row in batch]
+        found = {row.task_id: row for row in queued(ids)}
+        yield from (found[id] for id in ids if id in found)
 
 
-def _offer(context: Context, task: Task, found: placement.Placement) -> bool:
-    worker = found.free[0]
+def _offer(context: Context, look: Lookout, row: Queued) -> bool:
+    found = look.place(row)
+    machine = found.free[0].machine
+    at = now()
     moved = tasks.move(
-        task.id, task.attempt, TaskStatus.OFFERED, worker=worker.id, offered_at=now()
+        row.task_id, row.attempt, TaskStatus.OFFERED, worker=machine.id, offered_at=at
     )
     if not moved:
         return False
-    task.status, task.worker = TaskStatus.OFFERED, worker
-    job = task.job
-    Job.update(placement=found.as_record(), waiting=None).where(Job.id == job.id).execute()
-    jobs.note(job.id, "offered", f"Offered to {worker.name}.", attempt=task.attempt,
-              worker_id=worker.id)  # fmt: skip
+    needs = row.wanted.needs
+    record = found.as_record(needs, chosen=True)
+    Job.update(placement=record, waiting=None).where(Job.id == row.job_id).execute()
+    jobs.note(row.job_id, "offered", f"Offered to {machine.name}.", attempt=row.attempt,
+              worker_id=machine.id)  # fmt: skip
+    task = Task.by_id(row.task_id)
+    assert task is not None
     spec: dict[str, Any] = {**task.spec, "resume": task.resume} if task.resume else task.spec
     offer = Offer(
-        task_id=task.id,
-        attempt=task.attempt,
-        job_id=job.id,
-        name=job.name,
+        task_id=row.task_id,
+        attempt=row.attempt,
+        job_id=row.job_id,
+        name=row.name,
         spec=specs.validate_python(spec),
         seconds_to_accept=context.settings.number("leases.offer_seconds"),
+        needs_vram=needs.memory_bytes,
     )
-    signals.tell(context, worker.id, offer)
+    signals.tell(context, machine.id, offer)
+    look.take(machine, given(row))
     return True
 
 
-def _wait(context: Context, task: Task, sentence: str) -> None:
-    if task.job.waiting == sentence:
-        return
+def given(row: Queued) -> Work:
+    """What a machine is at that is offered the task."""
+    return Work(row.task_id, TaskStatus.OFFERED, row.job_id, row.name, "{}")
+
+
+def say(context: Context, row: Queued, sentence: str, found: Placement) -> None:
+    """Store why a task waits and who was looked at, if it still waits; tell the dashboards."""
+    record = found.as_record(row.wanted.needs, chosen=False)
+    still = Task.select(Task.id).where(
+        (Task.id == row.task_id)
+        & (Task.attempt == row.attempt)
+        & (Task.status == TaskStatus.QUEUED)
+    )
     changed = (
-        Job.update(waiting=sentence)
-        .where((Job.id == task.job_id) & (Job.waiting.is_null() | (Job.waiting != sentence)))
+        Job.update(waiting=sentence, placement=record)
+        .where((Job.id == row.job_id) & peewee.fn.EXISTS(still))
         .execute()
     )
-    if changed:
-        job_shapes.publish(context, task.job_id)
+    if changed and row.waiting != sentence:
+        job_shapes.publish(context, row.job_id)
 
 
 def expire_offers(context: Context, at: float) -> int:
@@ -101,3 +119,30 @@ def expire_offers(context: Context, at: float) -> int:
     for task in late:
         tasks.withdraw(context, task, "It did not answer in time.")
     return len(late)
+
+
+class Explainer:
+    """Keeps the words on waiting jobs true; remembers what it has said, so that it says it once."""
+
+    def __init__(self) -> None:
+        self._said: dict[tuple[int, int], Any] = {}
+
+    def look(self, context: Context) -> list[tuple[Queued, str, Placement]]:
+        """What is new to say of the first two hundred; reads only."""
+        look = Lookout(now())
+        said, new = {}, []
+        for row in _in_batches(queue.in_order()[:AT_A_TIME]):
+            best = look.best_for(row)
+            if best is not None:
+                look.take(best.machine, given(row))
+                continue
+            key = (row.task_id, row.attempt)
+            said[key] = look.mark(row)
+            if self._said.get(key) != said[key]:
+                new.append((row, look.why(row), look.place(row)))
+        self._said = said
+        return new
+
+    def tell(self, context: Context, new: Sequence[tuple[Queued, str, Placement]]) -> None:
+        for row, sentence, found in new:
+            say(context, row, sentence, found)

@@ -13,6 +13,7 @@ from parsyn.services import (
     job_shapes,
     jobs,
     models,
+    needs,
     signals,
     tally,
     workers,
@@ -42,7 +43,10 @@ from parsyn.wire.worker import Cancel, TaskKey
 
 def queue(context: Context, job: Job, spec: TaskSpec, cause: str) -> dict[str, Any]:
     """Give a job its task and put both in the queue; the job as GET answers it."""
-    Task.create(job=job, kind=spec.kind, spec=spec.model_dump(mode="json"))
+    Task.create(
+        job=job, kind=spec.kind, spec=spec.model_dump(mode="json"),
+        needs=needs.of(context, job, spec).as_dict(),
+    )  # fmt: skip
     told = jobs.move(context, job.id, JobStatus.QUEUED, cause)
     signals.wake(context)
     return told or {}

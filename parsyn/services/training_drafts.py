@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from parsyn.plugin.trainer import DataFacts
 from parsyn.services import ingredients, training_parts, workers
 from parsyn.services.context import Context
 from parsyn.services.placement import START_ONE, hardware_of, not_selected
 from parsyn.services.principal import Principal
 from parsyn.services.training_parts import Parts
-from parsyn.store.datasets import Dataset
 from parsyn.store.workers import Worker
 from parsyn.wire.api.training import TrainingDraftIn
-from parsyn.wire.states import StatsStatus, TaskKind, WorkerStatus
+from parsyn.wire.states import TaskKind, WorkerStatus
 
 FEW_ROWS = 20
 GIB = 1 << 30
@@ -39,20 +38,9 @@ def _estimate(context: Context, parts: Parts) -> dict[str, Any] | None:
     if parts.trainer is None or parts.params is None or parts.dataset is None:
         return None
     model = ingredients.facts_of(context, parts.model) if parts.model is not None else None
-    data = _facts_of(parts.dataset, parts.validation is not None)
+    data = ingredients.data_facts(parts.dataset, parts.validation is not None)
     found = parts.trainer.estimate(parts.params, model, data)
     return asdict(found) if found is not None else None
-
-
-def _facts_of(dataset: Dataset, has_validation: bool) -> DataFacts:
-    measured: dict[str, Any] = dataset.stats or {}
-    tokens = measured.get("tokens") if dataset.stats_status == StatsStatus.READY else None
-    return DataFacts(
-        rows=dataset.row_count or 0,
-        tokens=tokens["total"] if tokens else None,
-        longest=tokens["max"] if tokens else None,
-        has_validation=has_validation,
-    )
 
 
 def _data_checks(parts: Parts, estimate: dict[str, Any] | None) -> list[dict[str, Any]]:
@@ -64,7 +52,7 @@ def _data_checks(parts: Parts, estimate: dict[str, Any] | None) -> list[dict[str
         said = f"{name} has {rows} usable rows; a model learns little from so few."
         found.append(_warn("few_rows", said, name=name, rows=rows))
     limit = (estimate or {}).get("max_length")
-    longest = _facts_of(parts.dataset, False).longest
+    longest = ingredients.data_facts(parts.dataset, False).longest
     if limit and longest and longest > limit:
         said = f"The longest row has {longest} tokens and will be cut to {limit}."
         found.append(_warn("rows_cut", said, longest=longest, limit=limit))
@@ -89,7 +77,7 @@ def _fleet_checks(
 
 
 def _memory_checks(
-    chosen: list[dict[str, Any]], estimate: dict[str, Any] | None
+    chosen: list[Mapping[str, Any]], estimate: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
     gpus = [one.get("vram_total") or 0 for one in chosen if one.get("gpu")]
     if not gpus:

@@ -15,7 +15,7 @@ from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.jobs import Job, Task
-from parsyn.store.projects import Owned, ProjectMember, visible
+from parsyn.store.projects import ProjectMember, visible
 from parsyn.store.workers import Worker
 from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import WorkerIn, WorkerOut
@@ -204,15 +204,6 @@ def moved(context: Context, worker_id: int, status: WorkerStatus, previous: str)
         context, "worker_changed",
         {"worker_id": worker_id, "status": str(status), "previous": str(previous)},
     )  # fmt: skip
-
-
-def may_run(worker: Worker, job: Owned) -> bool:
-    """Whether a worker may see a job's data: its project's, its user's own, or the house's."""
-    return (
-        worker.project_id == job.project_id
-        or worker.user_id == job.user_id
-        or worker.kind == "managed"
-    )
 
 
 def allowed_types(kind: str) -> tuple[WorkerType, ...]:

@@ -51,6 +51,8 @@ class Job(Owned):
 class Task(Table):
     """`attempt` is the fencing token, `spec` a TaskSpec; `manifest_hash` makes results idempotent.
 
+    `needs` is what placing it takes: see services/needs.py.
+
     `first_attempt` is the one with which a person last started it: retries count from there.
 
     `applied_seq` is the highest seq of this attempt's state, checkpoint and result messages that
@@ -64,6 +66,7 @@ class Task(Table):
     first_attempt = peewee.IntegerField(default=1)
     worker = peewee.ForeignKeyField(Worker, null=True, on_delete="SET NULL", backref="tasks")
     spec = Json()
+    needs = Json(default=dict)
     resume = Json(null=True)
     applied_seq = peewee.IntegerField(default=0)
     offered_at = peewee.DoubleField(null=True)

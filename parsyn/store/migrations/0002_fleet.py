@@ -36,6 +36,7 @@ def up(migrator: Any, db: Any) -> None:
         *_added(migrator, "workers", "protocol", peewee.IntegerField(null=True)),
         *_added(migrator, "workers", "instance", peewee.CharField(null=True)),
         *_added(migrator, "conversations", "answering", peewee.CharField(null=True)),
+        *_added(migrator, "tasks", "needs", peewee.TextField(), "{}"),
         *_added(migrator, "jobs", "priority", peewee.IntegerField(), 0),
         *_added(migrator, "jobs", "position", peewee.DoubleField(null=True)),
         *_added(migrator, "messages", "parent_id", peewee.IntegerField(null=True)),
