@@ -22,6 +22,7 @@ from parsyn.wire.worker import (
     Drain,
     Hello,
     HubMessage,
+    Limits,
     TaskKey,
     Welcome,
 )
@@ -68,6 +69,8 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         workers.publish(context, worker.id)
     if worker.draining:
         then.append(Drain(on=True))
+    if worker.limits and worker.limits.get("vram_cap"):
+        then.append(Limits(vram_cap=worker.limits["vram_cap"]))
     signals.wake(context)
     leases_of = context.settings.number
     welcome = Welcome(

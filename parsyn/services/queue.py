@@ -33,6 +33,8 @@ from parsyn.wire.states import (
 )
 
 WORKING = (TaskStatus.OFFERED, TaskStatus.RUNNING)
+FORESEEN = 300
+"""For so many jobs it is worked out when they will start."""
 NARROWEST = 1e-5
 """Seconds between two positions below which the list is numbered anew."""
 
@@ -115,17 +117,62 @@ def show(context: Context, who: Principal, limit: int, offset: int) -> dict[str,
     """`QueueOut`: the jobs that `who` may see, each with its place among all."""
     queued = Job.status == JobStatus.QUEUED
     seen = {row.id for row in Job.select(Job.id).where(queued & visible(Job, who.user_id))}
-    places = [(place, row) for place, row in enumerate(in_order(), 1)]
-    mine = [(place, row) for place, row in places if row.job_id in seen]
+    order = in_order()
+    mine = [(place, row) for place, row in enumerate(order, 1) if row.job_id in seen]
     page = mine[offset : offset + limit]
+    last = page[-1][0] if page else 0
+    starts = _starts([row.job_id for row in order[: min(last, FORESEEN)]])
     return {
-        "items": _as_outs(who, page),
+        "items": _as_outs(who, page, starts),
         "total": len(mine),
-        "hidden": len(places) - len(mine),
+        "hidden": len(order) - len(mine),
     }
 
 
-def _as_outs(who: Principal, page: Sequence[tuple[int, Waiting]]) -> list[dict[str, Any]]:
+def _starts(job_ids: Sequence[int]) -> dict[int, tuple[float | None, float | None]]:
+    """(seconds until it starts, seconds that it runs) of jobs in their order, as foreseen.
+
+    Each is given to the machine that is done with it first of those that it was last ranked for;
+    the next one finds that machine taken for so long. Where one cannot be told, neither can those
+    that would run after it.
+    """
+    rows = Job.select(Job.id, Job.placement).where(Job.id.in_(list(job_ids))).tuples()
+    placements: dict[int, dict[str, Any]] = dict(rows)
+    at = now()
+    taken: dict[int, float | None] = {}
+    found: dict[int, tuple[float | None, float | None]] = {}
+    for job_id in job_ids:
+        placement = placements.get(job_id) or {}
+        since = at - (placement.get("at") or at)
+        choices = [_choice(one, since, taken) for one in placement.get("ranked") or ()]
+        start, run, worker_id = min(choices, key=_done, default=(None, None, None))
+        if worker_id is not None:
+            taken[worker_id] = None if start is None or run is None else start + run
+        found[job_id] = (start, run)
+    return found
+
+
+Choice = tuple[float | None, float | None, int | None]
+
+
+def _choice(one: Mapping[str, Any], since: float, taken: Mapping[int, float | None]) -> Choice:
+    """(start, run, worker) of a ranking that is so many seconds old."""
+    worker_id = one["worker_id"]
+    run, wait = one.get("predicted_seconds"), one.get("wait_seconds")
+    free = max(0.0, wait - since) if wait is not None else None
+    return taken.get(worker_id, free), run, worker_id
+
+
+def _done(choice: Choice) -> tuple[bool, float, float]:
+    start, run, _ = choice
+    return start is None, (start or 0.0) + (run or 0.0), start or 0.0
+
+
+def _as_outs(
+    who: Principal,
+    page: Sequence[tuple[int, Waiting]],
+    starts: Mapping[int, tuple[float | None, float | None]],
+) -> list[dict[str, Any]]:
     ids = [row.job_id for _, row in page]
     rows = {row.id: row for row in Job.select().where(Job.id.in_(ids))}
     outs = {out["id"]: out for out in job_shapes.as_outs(rows[id] for id in ids)}
@@ -138,20 +185,12 @@ def _as_outs(who: Principal, page: Sequence[tuple[int, Waiting]]) -> list[dict[s
             "position": place,
             "job": outs[row.job_id],
             "owner_name": names[row.user_id],
-            **_prediction(rows[row.job_id]),
+            "starts_in_seconds": starts.get(row.job_id, (None, None))[0],
+            "predicted_seconds": starts.get(row.job_id, (None, None))[1],
             "movable": row.job_id in movable,
         }
         for place, row in page
     ]
-
-
-def _prediction(job: Job) -> dict[str, float | None]:
-    """Of the best worker when it was last looked for one."""
-    first: dict[str, Any] = next(iter(job.placement.get("ranked") or ()), {})
-    return {
-        "starts_in_seconds": first.get("wait_seconds"),
-        "predicted_seconds": first.get("predicted_seconds"),
-    }
 
 
 # --- changing --------------------------------------------------------------------------------

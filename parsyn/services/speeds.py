@@ -119,7 +119,7 @@ class Forecaster:
         if self._is_alike(run):
             places.append(self._alike)
         for place in places:
-            for key in (run.worker_id, run.device):
+            for key in filter(None, (run.worker_id, run.device)):
                 if len(place[key]) < LATEST:
                     place[key].append(run)
         if len(self._any) < LATEST and self._scores.get(run.worker_id or 0):

@@ -13,7 +13,7 @@ from parsyn.store.workers import Worker
 from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import WorkerLimits, WorkerPatch
 from parsyn.wire.states import ProjectRole, WorkerEventKind
-from parsyn.wire.worker import Drain, Measure
+from parsyn.wire.worker import Drain, Limits, Measure
 
 
 def patch(context: Context, who: Principal, worker_id: int, body: WorkerPatch) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def patch(context: Context, who: Principal, worker_id: int, body: WorkerPatch) -
     if body.limits is not None and body.limits.model_dump() != _limits_of(row):
         _require_projects(who, body.limits)
         changes["limits"] = body.limits.model_dump(mode="json")
+        signals.tell(context, worker_id, Limits(vram_cap=body.limits.vram_cap))
         _changed(worker_id, "Its limits were changed.")
     if changes:
         Worker.update(**changes).where(Worker.id == worker_id).execute()

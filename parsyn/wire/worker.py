@@ -313,8 +313,7 @@ class Ack(TaskKey):
 
 
 class Offer(TaskKey):
-    """`needs_vram` is the least GPU memory without which the task cannot run, `vram_cap` the most
-    that the machine's owner lets it take; bytes."""
+    """`needs_vram` is the least GPU memory, in bytes, without which the task cannot run."""
 
     type: Literal["offer"] = "offer"
     job_id: int
@@ -322,7 +321,6 @@ class Offer(TaskKey):
     spec: TaskSpec
     seconds_to_accept: float = 10.0
     needs_vram: int | None = None
-    vram_cap: int | None = None
 
 
 class Cancel(TaskKey):
@@ -397,6 +395,13 @@ class Measure(Frozen):
     type: Literal["measure"] = "measure"
 
 
+class Limits(Frozen):
+    """What the machine's owner allows: bytes of GPU memory for a child; null is all of it."""
+
+    type: Literal["limits"] = "limits"
+    vram_cap: int | None = None
+
+
 HubMessage = Annotated[
     Welcome
     | HeartbeatAck
@@ -409,7 +414,8 @@ HubMessage = Annotated[
     | Load
     | Unload
     | Drain
-    | Measure,
+    | Measure
+    | Limits,
     Field(discriminator="type"),
 ]
 

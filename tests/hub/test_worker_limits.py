@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parsyn.services.context import Context
-from parsyn.wire.worker import Benchmark, Heartbeat, HeartbeatAck, Measure
+from parsyn.wire.worker import Benchmark, Heartbeat, HeartbeatAck, Limits, Measure
 from tests.hub.job_stage import Work, working
 
 HOURS = {"days": ["mon", "fri"], "start": "22:00", "end": "06:00", "timezone": "Europe/Berlin"}
@@ -27,9 +27,14 @@ async def test_limits_are_set_shown_and_taken_back(work: Work) -> None:
     assert (await work.ask("GET", path))["limits"] == free
     limits = {"working_hours": [HOURS], "vram_cap": 8 << 30, "projects": [work.owner.project_id]}
     assert (await work.ask("PATCH", path, {"limits": limits}))["limits"] == limits
+    assert (await agent.wait_for(Limits)).vram_cap == 8 << 30
     renamed = await work.ask("PATCH", path, {"name": "attic"})
     assert (renamed["name"], renamed["limits"]) == ("attic", limits)
+    await agent.leave()
+    await agent.connect()
+    assert (await agent.wait_for(Limits, after=len(agent.received))).vram_cap == 8 << 30
     assert (await work.ask("PATCH", path, {"limits": {}}))["limits"] == free
+    await agent.wait_for(Limits, lambda message: message.vram_cap is None)
     texts = [line["text"] for line in (await work.ask("GET", f"{path}/events"))["items"]]
     assert texts == ["Its limits were changed."] * 2 + ["It came, as version 0."]
 

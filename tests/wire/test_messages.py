@@ -26,6 +26,7 @@ from parsyn.wire.worker import (
     HeartbeatAck,
     Hello,
     HubMessage,
+    Limits,
     Load,
     Log,
     LogLine,
@@ -102,6 +103,7 @@ FROM_HUB = [
     Unload(model_id=1),
     Drain(on=False),
     Measure(),
+    Limits(vram_cap=8 << 30),
 ]
 BOTH = [(worker_messages, message) for message in FROM_WORKER]
 BOTH += [(hub_messages, message) for message in FROM_HUB]

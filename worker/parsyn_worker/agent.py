@@ -20,6 +20,7 @@ from parsyn.wire.worker import (
     Drain,
     Hello,
     HubMessage,
+    Limits,
     Load,
     Measure,
     Offer,
@@ -41,6 +42,7 @@ from parsyn_worker.session import Session, clock
 from parsyn_worker.spool_thread import SpoolThread
 from parsyn_worker.standing import Standing, StandingFile
 from parsyn_worker.transfer import Transfer
+from parsyn_worker.vram import VramCap
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +85,10 @@ class Agent:
         self.transfer = Transfer(config.hub, self.session.tickets, cache)
         hub_models = HubModels(config)
         inputs = Inputs(self.transfer, cache, hub_models)
-        self.chats = Chats(config, self.device, inputs, self.session)
+        self.vram_cap = VramCap()
+        self.chats = Chats(config, self.device, self.vram_cap, inputs, self.session)
         self.roster = Roster(
-            Tools(config, self.device, inputs, hub_models),
+            Tools(config, self.device, inputs, hub_models, self.vram_cap),
             self.spool,
             self.session,
             self.transfer,
@@ -226,6 +229,9 @@ class Agent:
             self.roster.cancel(message)
         elif isinstance(message, Drain):
             self._drain(message.on)
+        elif isinstance(message, Limits):
+            self.vram_cap.bytes = message.vram_cap
+            self.chats.start_anew()
         elif isinstance(message, Measure):
             self.yardstick.want()
         elif isinstance(message, Chat):

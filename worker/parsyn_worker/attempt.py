@@ -29,6 +29,7 @@ from parsyn_worker.journal import Journal
 from parsyn_worker.runner import Runner, inside
 from parsyn_worker.snapshot import copy_small_files
 from parsyn_worker.transfer import Scope
+from parsyn_worker.vram import VramCap
 
 
 class Stop(StrEnum):
@@ -64,6 +65,7 @@ class Tools:
     device: str
     inputs: Inputs
     hub_models: HubModels
+    vram_cap: VramCap
 
 
 class Attempt:
@@ -127,7 +129,7 @@ class Attempt:
         if isinstance(spec, DownloadSpec):
             return await self._download(spec)
         order = await self._order(spec)
-        env = child_environment(self.tools.device)
+        env = {**child_environment(self.tools.device), **self.tools.vram_cap.environment()}
         return await self._runner.run(order, env)
 
     async def _order(self, spec: WorkSpec) -> TaskOrder:

@@ -21,6 +21,7 @@ from parsyn_worker.inferer import Inferer
 from parsyn_worker.inputs import Inputs
 from parsyn_worker.session import Session
 from parsyn_worker.transfer import Scope
+from parsyn_worker.vram import VramCap
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,16 @@ GRACE_SECONDS = 10.0
 class Chats:
     """Every chat ends with exactly one `chat_done`, whatever becomes of the child."""
 
-    def __init__(self, config: AgentConfig, device: str, inputs: Inputs, session: Session) -> None:
+    def __init__(
+        self,
+        config: AgentConfig,
+        device: str,
+        vram_cap: VramCap,
+        inputs: Inputs,
+        session: Session,
+    ) -> None:
         self.config, self.inputs, self.session = config, inputs, session
-        self._inferer = Inferer(config, device, self._answer, self._died)
+        self._inferer = Inferer(config, device, vram_cap, self._answer, self._died)
         self._open: dict[str, asyncio.Task[None]] = {}
         self._ended: dict[str, asyncio.Future[ChatDone]] = {}
         self._side_jobs: set[asyncio.Task[Any]] = set()
@@ -81,6 +89,11 @@ class Chats:
         """A task wants the device's memory: models that answer nothing now are put away."""
         if self._inferer.alive:
             self._side(self._inferer.send(UnloadOrder()))
+
+    def start_anew(self) -> None:
+        """The limits have changed: an idle child ends, the next one keeps to them."""
+        if self._inferer.alive and not self._open:
+            self._side(self._inferer.close())
 
     async def close(self) -> None:
         tasks = [*self._open.values(), *self._side_jobs]

@@ -29,6 +29,7 @@ from parsyn_worker.events import (
 from parsyn_worker.failures import classify
 from parsyn_worker.generation import Generation
 from parsyn_worker.shelf import Base, Shelf
+from parsyn_worker.vram import keep_to_cap
 
 TURN = 4
 """Tokens that one answer gets before the next one's turn."""
@@ -145,7 +146,9 @@ class Desk:
 def main() -> int:
     channel = Channel()
     lines = channel.orders()
-    desk = Desk(channel, InferSettings.model_validate_json(next(lines)))
+    settings = InferSettings.model_validate_json(next(lines))
+    keep_to_cap(settings.device)
+    desk = Desk(channel, settings)
     threading.Thread(target=_read, args=(lines, desk), daemon=True).start()
     desk.serve()
     return 0

@@ -13,6 +13,7 @@ from parsyn_worker.child import Child, Stream
 from parsyn_worker.config import AgentConfig
 from parsyn_worker.environment import child_device, child_environment
 from parsyn_worker.events import InferSettings
+from parsyn_worker.vram import VramCap
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +25,11 @@ class Inferer:
         self,
         config: AgentConfig,
         device: str,
+        vram_cap: VramCap,
         on_line: Callable[[bytes], Awaitable[None]],
         on_end: Callable[[int, list[str]], None],
     ) -> None:
-        self.config, self.device = config, device
+        self.config, self.device, self.vram_cap = config, device, vram_cap
         self.on_line, self.on_end = on_line, on_end
         self._child: Child | None = None
         self._follower: asyncio.Task[None] | None = None
@@ -59,7 +61,7 @@ class Inferer:
                 "max_models": self.config.max_cached_models,
             }
         )
-        env = child_environment(self.device)
+        env = {**child_environment(self.device), **self.vram_cap.environment()}
         self._child = await Child.start("parsyn_worker.infer", env, self._line)
         self._follower = asyncio.create_task(self._follow(self._child))
         await self._child.send(settings.model_dump_json().encode())

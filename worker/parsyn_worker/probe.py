@@ -22,6 +22,7 @@ import pynvml
 
 from parsyn.wire.worker import Hardware, SystemMetrics
 from parsyn_worker.environment import child_environment
+from parsyn_worker.vram import Foreign, foreign_use
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,8 @@ def system_metrics(device: str, disk: Path) -> SystemMetrics:
         if handle is not None:
             memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
             gpu = {"vram_used": int(memory.used), "vram_total": int(memory.total)}
+            foreign = _foreign(handle)
+            gpu |= {"vram_foreign": foreign.bytes, "foreign_processes": foreign.processes}
             with contextlib.suppress(pynvml.NVMLError):
                 gpu["gpu_utilization"] = float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
     memory_now = psutil.virtual_memory()
@@ -88,6 +91,33 @@ def system_metrics(device: str, disk: Path) -> SystemMetrics:
         disk_free=_free(disk),
         **gpu,
     )
+
+
+def room(device: str) -> tuple[int, int] | None:
+    """(bytes that other programs leave, bytes in all) of a GPU; None where that cannot be told."""
+    with _gpu(device) as handle:
+        if handle is None:
+            return None
+        total = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+        held = _foreign(handle).bytes
+    return None if held is None else (total - held, total)
+
+
+def _foreign(handle: Any) -> Foreign:
+    """By the driver's list of processes; those of the agent and its children are its own."""
+    try:
+        lists = (
+            pynvml.nvmlDeviceGetComputeRunningProcesses(handle),
+            pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle),
+        )
+        # The second version leaves out what the driver keeps for itself.
+        info = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    except (pynvml.NVMLError, AttributeError):
+        return Foreign()
+    held = {process.pid: process.usedGpuMemory for listed in lists for process in listed}
+    children = [child.pid for child in psutil.Process().children(recursive=True)]
+    own = {os.getpid(), *children}
+    return foreign_use(held, int(info.used), own, children=bool(children))
 
 
 def torch_facts(device: str, cache: Path) -> TorchFacts:

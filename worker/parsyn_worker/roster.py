@@ -14,6 +14,7 @@ from parsyn import crash
 from parsyn.wire.states import FailureReason, WorkerType
 from parsyn.wire.tasks import DownloadSpec, Failure
 from parsyn.wire.worker import Accepted, Cancel, Offer, Refused, TaskKey
+from parsyn_worker import probe
 from parsyn_worker.attempt import RESTARTED, Attempt, Stop, Tools, remove_folder
 from parsyn_worker.courier import Courier
 from parsyn_worker.journal import Journal
@@ -146,7 +147,7 @@ class Roster:
         working = self.working()
         if working:
             return f"This agent is busy with task {working.key.task_id}."
-        return None
+        return _no_room(offer.needs_vram, probe.room(self.tools.device))
 
     def _replace_older(self, key: TaskKey) -> None:
         for task_id, attempt in list(self._entries):
@@ -246,6 +247,14 @@ class Roster:
         task = asyncio.create_task(coroutine)
         self._side_jobs.add(task)
         task.add_done_callback(self._side_jobs.discard)
+
+
+def _no_room(needed: int | None, room: tuple[int, int] | None) -> str | None:
+    """What the hub believes of the GPU's memory is seconds old; this is what counts."""
+    if needed is None or room is None or needed <= room[0]:
+        return None
+    free, total, least = (f"{size / 2**30:.1f}" for size in (*room, needed))
+    return f"Other programs leave {free} of its GPU's {total} GiB; the job needs at least {least}."
 
 
 def _pair(key: TaskKey) -> tuple[int, int]:

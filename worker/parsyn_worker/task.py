@@ -22,6 +22,7 @@ from parsyn_worker.events import (
     TerminalEvent,
 )
 from parsyn_worker.failures import classify
+from parsyn_worker.vram import keep_to_cap
 
 
 def main() -> int:
@@ -32,6 +33,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     order = TaskOrder.model_validate_json(next(channel.orders()))
     channel.on_orphaned()
+    keep_to_cap(order.device)
     channel.emit(outcome(order, ChildContext(channel, order, stop), stop))
     return 0
 
