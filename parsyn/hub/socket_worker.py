@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 from quart import Quart, Websocket, websocket
@@ -23,6 +23,7 @@ from parsyn.hub.worker_desk import Desk
 from parsyn.services import enrollment, presence
 from parsyn.services.enrollment import Refused
 from parsyn.services.presence import Arrival
+from parsyn.wire.refs import Frozen
 from parsyn.wire.worker import (
     PROTOCOL,
     Ack,
@@ -43,6 +44,13 @@ SEND_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 ABSENT_SECONDS = 10.0
 """How long a worker may be away before people see it as offline."""
+
+
+class Spoken(Frozen):
+    """What every hello has in common."""
+
+    type: Literal["hello"]
+    protocol: int
 
 
 def mount(app: Quart, hub: Hub) -> None:
@@ -217,6 +225,7 @@ def _understood(frame: str | bytes) -> WorkerMessage | None:
 async def _hello(socket: Websocket) -> Hello:
     try:
         frame = await asyncio.wait_for(socket.receive(), HELLO_SECONDS)
+        _check_protocol(frame)
         message = worker_messages.validate_json(frame)
     except TimeoutError:
         raise Refused(CloseCode.BAD_MESSAGE, "No hello came within 20 s.") from None
@@ -224,17 +233,22 @@ async def _hello(socket: Websocket) -> Hello:
         raise Refused(CloseCode.BAD_MESSAGE, _nonsense(error)) from None
     if not isinstance(message, Hello):
         raise Refused(CloseCode.BAD_MESSAGE, "The first message must be a hello.")
-    if message.protocol < PROTOCOL:
-        raise Refused(
-            CloseCode.PROTOCOL_TOO_OLD,
-            f"This hub speaks protocol {PROTOCOL}, the agent {message.protocol}: update the agent.",
-        )
-    if message.protocol > PROTOCOL:
-        raise Refused(
-            CloseCode.PROTOCOL_TOO_NEW,
-            f"This hub speaks protocol {PROTOCOL}, the agent {message.protocol}: update the hub.",
-        )
     return message
+
+
+def _check_protocol(frame: str | bytes) -> None:
+    """Look at the number before anything else: a hello of another one may have any shape."""
+    try:
+        spoken = Spoken.model_validate_json(frame).protocol
+    except ValidationError:
+        return
+    if spoken != PROTOCOL:
+        is_old = spoken < PROTOCOL
+        raise Refused(
+            CloseCode.PROTOCOL_TOO_OLD if is_old else CloseCode.PROTOCOL_TOO_NEW,
+            f"This hub speaks protocol {PROTOCOL}, the agent {spoken}: "
+            f"update the {'agent' if is_old else 'hub'}.",
+        )
 
 
 def _nonsense(error: ValidationError) -> str:
