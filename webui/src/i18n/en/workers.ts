@@ -15,6 +15,7 @@ export const workers = {
   "workers.online": "Online",
   "workers.average_gpu": "Average GPU use",
   "workers.all_states": "Show every state",
+  "workers.unknown": "Worker",
   "workers.type": "Used for",
   "workers.gpu": "GPU",
   "workers.gpu_use": "GPU use",

@@ -17,6 +17,7 @@ export const workers: Translation<typeof english> = {
   "workers.online": "En ligne",
   "workers.average_gpu": "Utilisation GPU moyenne",
   "workers.all_states": "Afficher tous les états",
+  "workers.unknown": "Machine",
   "workers.type": "Sert à",
   "workers.gpu": "GPU",
   "workers.gpu_use": "Utilisation du GPU",

@@ -5,6 +5,7 @@ import { useWords } from "~/i18n"
 import { Button } from "~/parts/Button"
 import { LiveDot } from "~/parts/LiveDot"
 import { Loaded, Page } from "~/parts/Page"
+import { Sheet } from "~/parts/Sheet"
 import { Table } from "~/parts/Table"
 import { useUrlState } from "~/parts/url_state"
 import { AddWorkerDialog } from "./AddWorkerDialog"
@@ -21,7 +22,7 @@ export default function WorkersPage() {
   const [params, change] = useUrlState()
   const workers = useList<WorkerOut>("/workers")
   const selected = params.get("worker")
-  const chosen = workers.data?.items.find(({ id }) => String(id) === selected)
+  const listed = workers.data?.items.find(({ id }) => String(id) === selected)
   const addButton = (
     <Button look="main" onClick={() => change({ add: "1", worker: null })}>
       {t("workers.add")}
@@ -33,9 +34,22 @@ export default function WorkersPage() {
         {(page) => (page.items.length > 0 ? <Fleet page={page} selected={selected} /> : <EmptyFleet action={addButton} />)}
       </Loaded>
       <MasterKeys />
-      {chosen && <WorkerPanel key={chosen.id} worker={chosen} onClose={() => change({ worker: null })} />}
+      {listed && <WorkerPanel key={listed.id} worker={listed} onClose={() => change({ worker: null })} />}
+      {selected && workers.data && !listed && <UnlistedPanel key={selected} id={selected} onClose={() => change({ worker: null })} />}
       <AddWorkerDialog open={params.has("add")} onClose={() => change({ add: null }, { replace: true })} workers={workers.data?.items ?? []} />
     </Page>
+  )
+}
+
+/** A machine that is not in the list: of a very large fleet, or removed since the link was made. */
+function UnlistedPanel({ id, onClose }: { id: string; onClose: () => void }) {
+  const { t } = useWords()
+  const worker = useOne<WorkerOut>(`/workers/${id}`)
+  if (worker.data) return <WorkerPanel worker={worker.data} onClose={onClose} />
+  return (
+    <Sheet title={t("workers.unknown")} heading={<h2 className="py-1.5 text-lg font-semibold">{t("workers.unknown")}</h2>} onClose={onClose}>
+      <Loaded query={worker}>{() => null}</Loaded>
+    </Sheet>
   )
 }
 
