@@ -15,7 +15,7 @@ import {
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { ArrowDown, ArrowUp, Columns3 } from "lucide-react"
 import { DropdownMenu } from "radix-ui"
-import { memo, useCallback, useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react"
+import { memo, useCallback, useEffect, useRef, useState, type KeyboardEvent, type MouseEvent, type ReactNode } from "react"
 import { useWords } from "~/i18n"
 import { Button } from "./Button"
 import { Input } from "./Field"
@@ -55,8 +55,6 @@ interface Props<T> {
   name?: string
   /** Further filters, beside the text. */
   filters?: ReactNode
-  /** Stands where no row is left, e.g. to take a filter back. */
-  noMatch?: ReactNode
 }
 
 export function Table<T>(props: Props<T>) {
@@ -120,7 +118,7 @@ interface BodyProps<T> extends Omit<Props<T>, "rows"> {
   visibility: VisibilityState
 }
 
-function Body<T>({ table, rows, label, columns, visibility, onOpen, selected, noMatch }: BodyProps<T>) {
+function Body<T>({ table, rows, label, columns, visibility, onOpen, selected }: BodyProps<T>) {
   const { t } = useWords()
   const latestOpen = useRef(onOpen)
   useEffect(() => {
@@ -193,7 +191,7 @@ function Body<T>({ table, rows, label, columns, visibility, onOpen, selected, no
           {rows.length === 0 && (
             <tr>
               <td colSpan={99} className="px-3 py-8 text-center text-muted">
-                {noMatch ?? t("table.no_match")}
+                {t("table.no_match")}
               </td>
             </tr>
           )}
@@ -218,7 +216,7 @@ interface RowProps {
 const TableRow = memo(function TableRow({ row, isOpen, isLink, open }: RowProps) {
   return (
     <tr
-      onClick={(event) => isLink && !isControl(event.target) && open(row.original)}
+      onClick={(event) => isLink && isRowItself(event) && open(row.original)}
       onKeyDown={moveFocus}
       aria-selected={isOpen}
       className={`group border-b border-line last:border-b-0 hover:bg-hover aria-selected:bg-accent-soft ${isLink ? "cursor-pointer" : ""}`}
@@ -290,8 +288,9 @@ function cellClass<T>({ meta }: ColumnDef<T>): string {
   return `${pinned} ${meta?.align === "right" ? "num text-right" : ""} ${meta?.narrow ? "w-px !pr-1" : ""} ${meta?.from ? FROM[meta.from] : ""}`
 }
 
-function isControl(target: EventTarget): boolean {
-  return target instanceof Element && target.closest("a, button, input, label, select") !== null
+/** Not a control in the row, nor a menu or dialog that the row has opened elsewhere on the page. */
+function isRowItself({ target, currentTarget }: MouseEvent<HTMLTableRowElement>): boolean {
+  return target instanceof Element && currentTarget.contains(target) && target.closest("a, button, input, label, select") === null
 }
 
 /** Arrow up and down go to the same control of the next row. */

@@ -1,4 +1,4 @@
-import { useCallback } from "react"
+import { useCallback, useLayoutEffect, useRef } from "react"
 import { useSearchParams } from "react-router"
 
 type Change = Record<string, string | null>
@@ -6,9 +6,14 @@ type Change = Record<string, string | null>
 /** The page's search parameters; a change touches those that it names and leaves the others. `null` removes one. */
 export function useUrlState(): [URLSearchParams, (change: Change, how?: { replace?: boolean }) => void] {
   const [params, setParams] = useSearchParams()
+  // The library's function is another one after each navigation, and what depends on it would be made anew.
+  const latest = useRef(setParams)
+  useLayoutEffect(() => {
+    latest.current = setParams
+  })
   const change = useCallback(
-    (values: Change, how: { replace?: boolean } = {}) => setParams((known) => changed(known, values), { replace: how.replace ?? false }),
-    [setParams],
+    (values: Change, how: { replace?: boolean } = {}) => latest.current((known) => changed(known, values), { replace: how.replace ?? false }),
+    [],
   )
   return [params, change]
 }

@@ -83,12 +83,7 @@ function Line({ event, before, worker, isLast }: LineProps) {
         <div className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-4 gap-y-0.5 py-1.5">
           <span className="w-28 shrink-0 font-medium">{stateWord(event.status, t)}</span>
           <span className="min-w-0 flex-1 max-sm:basis-full">
-            {event.cause}
-            {worker && (
-              <Link to={`/workers?worker=${event.worker_id}`} className="ml-2 whitespace-nowrap text-accent hover:underline">
-                {worker}
-              </Link>
-            )}
+            <Cause text={event.cause} worker={worker} to={`/workers?worker=${event.worker_id}`} />
           </span>
           {passed !== null && passed >= 1 && <span className="num text-xs text-muted">{t("timeline.after", { time: format.duration(passed) })}</span>}
           <span className="text-muted">
@@ -96,6 +91,31 @@ function Line({ event, before, worker, isLast }: LineProps) {
           </span>
         </div>
       </li>
+    </>
+  )
+}
+
+/** The machine is a link where the sentence names it, else after the sentence. */
+function Cause({ text, worker, to }: { text: string; worker: string | null; to: string }) {
+  if (!worker) return <>{text}</>
+  const link = (
+    <Link to={to} className="text-accent hover:underline">
+      {worker}
+    </Link>
+  )
+  const at = text.indexOf(worker)
+  if (at < 0) {
+    return (
+      <>
+        {text} {link}
+      </>
+    )
+  }
+  return (
+    <>
+      {text.slice(0, at)}
+      {link}
+      {text.slice(at + worker.length)}
     </>
   )
 }

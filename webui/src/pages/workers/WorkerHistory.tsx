@@ -2,8 +2,8 @@ import { CircleX, Gauge, LogIn, LogOut, SlidersHorizontal, TriangleAlert, type L
 import { useState } from "react"
 import { Link } from "react-router"
 import { useOne, type Page } from "~/api/queries"
-import type { WorkerEventKind, WorkerEventOut, WorkerOut } from "~/api/types.gen"
-import { useWords } from "~/i18n"
+import type { FailureReason, WorkerEventKind, WorkerEventOut, WorkerOut } from "~/api/types.gen"
+import { useWords, type Translate } from "~/i18n"
 import { Segmented } from "~/parts/Field"
 import { Loaded, Section } from "~/parts/Page"
 import { Moment } from "~/parts/Values"
@@ -63,7 +63,7 @@ function Line({ event }: { event: WorkerEventOut }) {
     <li className="flex items-start gap-3 px-4 py-2 text-sm">
       <Icon size={16} aria-label={t(`worker_event.${event.kind}`)} className={`mt-0.5 shrink-0 ${tone}`} />
       <span className="min-w-0 flex-1">
-        {event.text}
+        {sentence(event, t)}
         {event.job_id !== null && (
           <Link to={`/training/${event.job_id}`} className="ml-2 whitespace-nowrap text-accent hover:underline">
             {t("workers.open_job")}
@@ -75,4 +75,28 @@ function Line({ event }: { event: WorkerEventOut }) {
       </span>
     </li>
   )
+}
+
+/** A failure begins with the name of its reason; people get its words. */
+function sentence({ kind, text }: WorkerEventOut, t: Translate): string {
+  const [name = "", ...rest] = text.split(": ")
+  return kind === "failed" && isReason(name) ? `${t(`failure.${name}`)}. ${rest.join(": ")}` : text
+}
+
+const REASONS: ReadonlySet<string> = new Set<FailureReason>([
+  "user_error",
+  "bad_data",
+  "model_unavailable",
+  "out_of_memory",
+  "disk_full",
+  "diverged",
+  "timeout",
+  "worker_lost",
+  "preempted",
+  "cancelled",
+  "internal",
+])
+
+function isReason(name: string): name is FailureReason {
+  return REASONS.has(name)
 }
