@@ -45,7 +45,7 @@ function Line({ enrolmentKey: key, onRevoke }: { enrolmentKey: MasterKeyOut; onR
   const { t, format } = useWords()
   const state = stateOf(key)
   return (
-    <li className="flex min-h-12 flex-wrap items-center gap-x-4 gap-y-1 px-4 py-1.5 text-sm">
+    <li className="flex min-h-12 flex-wrap items-center gap-x-4 gap-y-1 px-4 py-1.5 text-sm max-sm:py-2.5">
       <span className="min-w-0 font-medium">{key.name}</span>
       <code className="font-mono text-xs text-muted">{key.prefix}…</code>
       <StateBadge state={state} />

@@ -23,13 +23,14 @@ export default function WorkersPage() {
   const workers = useList<WorkerOut>("/workers")
   const selected = params.get("worker")
   const listed = workers.data?.items.find(({ id }) => String(id) === selected)
+  const isEmpty = workers.data?.items.length === 0
   const addButton = (
     <Button look="main" onClick={() => change({ add: "1", worker: null })}>
       {t("workers.add")}
     </Button>
   )
   return (
-    <Page wide title={t("nav.workers")} about={t("workers.about")} state={<LiveDot always />} actions={addButton}>
+    <Page wide title={t("nav.workers")} about={t("workers.about")} state={<LiveDot always />} actions={isEmpty ? null : addButton}>
       <Loaded query={workers} rows={6}>
         {(page) => (page.items.length > 0 ? <Fleet page={page} selected={selected} /> : <EmptyFleet action={addButton} />)}
       </Loaded>
