@@ -43,7 +43,6 @@ from bench.stage import (
     serving,
 )
 
-SETTLE_SECONDS = 3.0
 JOBS_WATCHED = 25
 
 
@@ -64,6 +63,7 @@ def main() -> int:
     options.add_argument("--dashboards", type=int, default=50)
     options.add_argument("--working", type=int, default=100, help="Agents that run a task.")
     options.add_argument("--seconds", type=float, default=60.0)
+    options.add_argument("--settle", type=float, default=3.0, help="Seconds before and after.")
     options.add_argument("--server", default="", help="The ASGI server; default: the hub's own.")
     given = options.parse_args()
     hub_core, own_core = cores()
@@ -101,13 +101,13 @@ async def measure(hub: HubProcess, world: World, given: Any) -> dict[str, int]:
     rota = work_of(agents)
     lag = Lag()
     loops = [asyncio.create_task(lag.run()), asyncio.create_task(rota.run())]
-    await asyncio.sleep(SETTLE_SECONDS)
+    await asyncio.sleep(given.settle)
     lag.late.clear()
-    window = await watch(hub, ledger, dashboards, given.seconds)
+    window = await watch(hub, ledger, dashboards, given)
     late = list(lag.late)
     for loop in loops:
         loop.cancel()
-    await settle(agents)
+    await settle(agents, given.settle)
     tell(given, hub, window, dashboards, agents, late, arriving)
     for socket in [*agents, *dashboards]:
         if socket.socket is not None:
@@ -138,19 +138,17 @@ def work_of(agents: list[Agent]) -> Rota:
     return rota
 
 
-async def watch(
-    hub: HubProcess, ledger: Ledger, dashboards: list[Dashboard], seconds: float
-) -> Window:
+async def watch(hub: HubProcess, ledger: Ledger, dashboards: list[Dashboard], given: Any) -> Window:
     for dashboard in dashboards:
         dashboard.counting = True
     # Reports that were under way when the counting began may have been seen already.
-    await asyncio.sleep(SETTLE_SECONDS)
+    await asyncio.sleep(given.settle)
     first, began = len(ledger), time.monotonic()
     for dashboard in dashboards:
         dashboard.delays = array("d")
         dashboard.frames = dashboard.bytes = 0
     hub_cpu, own_cpu = hub.cpu_seconds(), time.process_time()
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(given.seconds)
     return Window(
         first=first,
         last=len(ledger),
@@ -160,12 +158,12 @@ async def watch(
     )
 
 
-async def settle(agents: list[Agent]) -> None:
+async def settle(agents: list[Agent], seconds: float) -> None:
     """Until everything is acknowledged and passed on, ten seconds at most."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline and any(agent.unacknowledged for agent in agents):
         await asyncio.sleep(0.1)
-    await asyncio.sleep(SETTLE_SECONDS)
+    await asyncio.sleep(seconds)
 
 
 def tell(

@@ -49,6 +49,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--agents", type=int, default=1000)
     options.add_argument("--working", type=int, default=100, help="Agents that run a task.")
+    options.add_argument("--settle", type=float, default=3.0, help="Seconds before and after.")
     given = options.parse_args()
     hub_core, own_core = cores()
     with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
@@ -58,7 +59,7 @@ def main() -> int:
         with serving(data, core=hub_core) as hub:
             if own_core is not None:
                 os.sched_setaffinity(0, {own_core})
-            asyncio.run(storm(hub, agents, given.working))
+            asyncio.run(storm(hub, agents, given.working, given.settle))
         attempts, states = tasks(data)
         report("storm", "tasks requeued", sum(attempt > 1 for attempt in attempts), "tasks", 0)
         running = sum(state == "running" for state in states)
@@ -72,7 +73,7 @@ def tasks(data: Path) -> tuple[list[int], list[str]]:
     return [int(row[0]) for row in rows], [str(row[1]) for row in rows]
 
 
-async def storm(hub: HubProcess, agents: list[Returning], working: int) -> None:
+async def storm(hub: HubProcess, agents: list[Returning], working: int, settle: float) -> None:
     await in_groups([agent.connect(hub.port) for agent in agents], 50)
     async with asyncio.timeout(120):
         while sum(agent.task is not None for agent in agents) < working:
@@ -83,7 +84,7 @@ async def storm(hub: HubProcess, agents: list[Returning], working: int) -> None:
     rota.add(1.0, [agent.metric for agent in agents if agent.task])
     rota.add(1.0, [agent.state for agent in agents if agent.task])
     working_loop = asyncio.create_task(rota.run())
-    await asyncio.sleep(2.0)
+    await asyncio.sleep(settle)
     killed = time.monotonic()
     hub.kill()
     returning = [asyncio.create_task(agent.come_back(hub.port)) for agent in agents]
@@ -92,7 +93,7 @@ async def storm(hub: HubProcess, agents: list[Returning], working: int) -> None:
     await asyncio.wait(returning, timeout=LONGEST_SECONDS)
     cpu = hub.cpu_seconds() - cpu
     # Long enough for the hub to notice a task that an agent no longer names.
-    await asyncio.sleep(3.0)
+    await asyncio.sleep(settle)
     working_loop.cancel()
     tell(agents, killed, starting, cpu)
     for agent in agents:
