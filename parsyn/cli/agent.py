@@ -1,10 +1,11 @@
-"""`parsyn init|start|stop|status|logs|doctor`: this machine as an agent.
+"""`parsyn init|start|stop|status|logs|drain`: this machine as an agent.
 
 The agent is imported inside the functions: a hub need not have it installed.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,15 +32,15 @@ def dir_option(command: F) -> F:
     )(command)
 
 
-def _agent() -> Any:
+def agent_module(name: str) -> Any:
+    """A module of the agent. Raises ParsynError where the agent is not installed."""
     try:
-        from parsyn_worker import main
+        return importlib.import_module(f"parsyn_worker.{name}")
     except ImportError as error:
         raise ParsynError(
             ErrorCode.CONFIG,
             f"The agent is not installed here ({error}): pip install 'parsyn[worker]'.",
         ) from None
-    return main
 
 
 @click.command("init")
@@ -65,7 +66,7 @@ def init_command(
     folder: Path,
 ) -> None:
     """Set up this machine as an agent: asks for the hub's address and an enrolment key."""
-    agent = _agent()
+    agent = agent_module("main")
     if url is None:
         if non_interactive:
             raise click.UsageError("--non-interactive needs --url.")
@@ -89,9 +90,9 @@ def init_command(
 def start_command(foreground: bool, folder: Path) -> None:
     """Start this machine's agent; it detaches."""
     if foreground:
-        _agent().run_foreground(folder.expanduser())
+        agent_module("main").be_the_agent(folder.expanduser())
         return
-    pid = _agent().start_detached(folder.expanduser())
+    pid = agent_module("main").start_detached(folder.expanduser())
     click.echo(f"The agent runs (process {pid}). `parsyn logs -f` follows it.")
 
 
@@ -99,7 +100,7 @@ def start_command(foreground: bool, folder: Path) -> None:
 @dir_option
 def stop_command(folder: Path) -> None:
     """Stop this machine's agent; a running task is handed back."""
-    stopped = _agent().stop(folder.expanduser())
+    stopped = agent_module("main").stop(folder.expanduser())
     click.echo("The agent has stopped." if stopped else "No agent runs here.")
 
 
@@ -108,7 +109,7 @@ def stop_command(folder: Path) -> None:
 @json_option
 def status_command(folder: Path, as_json: bool) -> None:
     """Say what this machine's agent does."""
-    found = _agent().status(folder.expanduser())
+    found = agent_module("main").status(folder.expanduser())
     text = "\n".join(f"{key:14} {value}" for key, value in found.items() if value is not None)
     emit(found, as_json, text)
     if not found.get("running"):
@@ -120,22 +121,21 @@ def status_command(folder: Path, as_json: bool) -> None:
 @dir_option
 def logs_command(follow: bool, folder: Path) -> None:
     """Show the agent's log."""
-    for line in _agent().follow_logs(folder.expanduser(), follow):
+    for line in agent_module("main").follow_logs(folder.expanduser(), follow):
         click.echo(line)
 
 
-@click.command("doctor")
+@click.command("drain")
+@click.option("--off", is_flag=True, help="Take work again.")
+@click.option("--wait", is_flag=True, help="Return when nothing runs any more.")
 @dir_option
-@json_option
-def doctor_command(folder: Path, as_json: bool) -> None:
-    """Check what can be wrong on this machine."""
-    findings = _agent().run_doctor(folder.expanduser())
-    marks = {"ok": "ok  ", "warn": "warn", "error": "FAIL"}
-    lines = []
-    for finding in findings:
-        lines.append(f"{marks[finding['level']]}  {finding['title']}: {finding['found']}")
-        if finding.get("advice"):
-            lines.append(f"      {finding['advice']}")
-    emit(findings, as_json, "\n".join(lines))
-    if any(finding["level"] == "error" for finding in findings):
-        sys.exit(1)
+def drain_command(off: bool, wait: bool, folder: Path) -> None:
+    """Let this machine's agent finish what it runs and take nothing new."""
+    agent = agent_module("main")
+    agent.drain(folder.expanduser(), on=not off, wait=wait and not off)
+    if off:
+        click.echo("The agent takes work again.")
+    elif wait:
+        click.echo("The agent is idle and takes nothing new. `parsyn stop` ends it.")
+    else:
+        click.echo("The agent takes nothing new. `parsyn drain --off` takes that back.")

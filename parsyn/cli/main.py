@@ -28,7 +28,10 @@ COMMANDS = {
     "stop": "parsyn.cli.agent",
     "status": "parsyn.cli.agent",
     "logs": "parsyn.cli.agent",
-    "doctor": "parsyn.cli.agent",
+    "drain": "parsyn.cli.agent",
+    "doctor": "parsyn.cli.doctor",
+    "runtime": "parsyn.cli.runtime",
+    "uninstall": "parsyn.cli.uninstall",
 }
 HELP = {
     "serve": "Run the hub: API, web UI, embedded Valkey, job process.",
@@ -45,7 +48,10 @@ HELP = {
     "stop": "Stop this machine's agent.",
     "status": "Say what this machine's agent does.",
     "logs": "Show the agent's log.",
+    "drain": "Let this machine's agent take nothing new.",
     "doctor": "Check what can be wrong on this machine.",
+    "runtime": "What runs the work on this machine.",
+    "uninstall": "Remove the agent from this machine.",
 }
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from parsyn import config
 from parsyn.config import Settings, Value
-from parsyn.services.context import Context, open_context
-from parsyn.store.migrate import migrate
+
+if TYPE_CHECKING:
+    from parsyn.services.context import Context
 
 EMBEDDED_ADDRESS = "valkey.url"
 """In the data directory, while a hub with an embedded Valkey runs: where that is."""
@@ -55,12 +56,17 @@ def open_migrated(settings: Settings) -> Context:
 
     A hub that runs on the same data is told what changes; without one there is nobody to tell.
     """
-    context = open_context(settings, _embedded(settings))
+    # An agent's commands share the options above and need none of the hub.
+    from parsyn.services.context import open_context
+    from parsyn.store.migrate import migrate
+
+    context = open_context(settings, embedded_redis(settings))
     migrate(context.database)
     return context
 
 
-def _embedded(settings: Settings) -> str | None:
+def embedded_redis(settings: Settings) -> str | None:
+    """The address of the embedded Valkey of a hub that runs on this data directory."""
     path = settings.data_dir / EMBEDDED_ADDRESS
     url = path.read_text().strip() if path.exists() else ""
     return url if url and Path(url.removeprefix("unix://")).exists() else None

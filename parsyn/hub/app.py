@@ -38,6 +38,7 @@ ROUTES = (
     "api_exports",
     "api_queue",
     "api_workers",
+    "api_install",
     "api_conversations",
     "openai_api",
     "storage_routes",

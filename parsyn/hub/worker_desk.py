@@ -101,6 +101,10 @@ class Desk:
 
     async def _heartbeat(self, message: Heartbeat) -> None:
         connection = self.connection
+        if message.draining is not None:
+            await self.context.database.write(
+                presence.owner_says, self.context, connection.worker_id, message.draining
+            )
         connection.outbox.put(HeartbeatAck(at=now()))
         named = {(key.task_id, key.attempt) for key in message.running}
         absent = connection.running - named - connection.spoke

@@ -59,6 +59,9 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         context.database.one_at_a_time(f"arrival {digest(credential)}")
         worker = enrollment.find_worker(credential)
         _leave_other_process(context, worker, hello, connection)
+    if hello.draining is not None:
+        owner_says(context, worker.id, hello.draining)
+        worker.draining = hello.draining
     previous = worker.status
     _describe(worker, hello, connection)
     stale, then = _reconcile(context, worker, hello.running)
@@ -156,6 +159,16 @@ def _reconcile(
             tasks.withdraw(context, task, BROKEN, blamed=False)
     leases.seen_again(context, worker.id)
     return stale, then
+
+
+def owner_says(context: Context, worker_id: int, draining: bool) -> None:
+    """The machine's owner has drained it there, or taken that back."""
+    changed = Worker.update(draining=draining).where(
+        (Worker.id == worker_id) & (Worker.draining != draining)
+    )
+    if changed.execute():
+        workers.publish(context, worker_id)
+        signals.wake(context)
 
 
 def leave(context: Context, connection: str) -> None:

@@ -79,12 +79,16 @@ class Hello(Frozen):
     hardware: Hardware = Hardware()
     trust_remote_code: bool = False
     running: tuple[TaskKey, ...] = ()
+    draining: bool | None = None
     instance: str | None = None
 
 
 class Heartbeat(Frozen):
+    """`draining` is what the owner of the machine has said there since it was last told."""
+
     type: Literal["heartbeat"] = "heartbeat"
     running: tuple[TaskKey, ...] = ()
+    draining: bool | None = None
 
 
 class SystemMetrics(Frozen):

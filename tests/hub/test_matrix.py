@@ -79,6 +79,8 @@ CASES: dict[str, Case] = {
     "GET /<path:path>": Case(PUBLIC, path={"path": "upload_id"}),
     "GET /health": Case(PUBLIC),
     "GET /metrics": Case(PUBLIC),  # for this machine, or with a token of its own
+    "GET /install/worker": Case(PUBLIC),
+    "GET /install/parsyn.pyz": Case(PUBLIC),
     "GET /api/v1/system": Case(PUBLIC),
     "GET /api/v1/openapi.json": Case(PUBLIC),
     "GET /api/v1/overview": Case(ANYONE),

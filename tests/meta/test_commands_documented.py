@@ -63,8 +63,8 @@ def test_a_command_is_run_by_a_test(name: str) -> None:
     assert any(
         run.search(text) or imported.search(text)
         for path, text in sources_of_tests().items()
-        if path.parts[1] in ("cli", "e2e", "worker") or path.name == "appliance.py"
-    ), f"no test in tests/cli, tests/e2e or tests/worker runs `{name}`"
+        if path.parts[1] in ("cli", "e2e", "install", "worker") or path.name == "appliance.py"
+    ), f"no test of commands runs `{name}`"
 
 
 def test_every_command_has_a_line_in_the_overview() -> None:

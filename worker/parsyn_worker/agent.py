@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from parsyn.wire.worker import (
     Chat,
     ChatCancel,
     Drain,
+    Heartbeat,
+    HeartbeatAck,
     Hello,
     HubMessage,
     Limits,
@@ -38,6 +39,7 @@ from parsyn_worker.hub_models import HubModels
 from parsyn_worker.inputs import Inputs
 from parsyn_worker.refusal import Refusal
 from parsyn_worker.roster import Roster
+from parsyn_worker.runtime import agent_pid
 from parsyn_worker.session import Session, clock
 from parsyn_worker.spool_thread import SpoolThread
 from parsyn_worker.standing import Standing, StandingFile
@@ -61,10 +63,13 @@ class Agent:
         self.welcome: Welcome | None = None
         self.instance = uuid4().hex
         self._stop = asyncio.Event()
+        self._owner_says: bool | None = None
+        self._told: bool | None = None
+        self._telling: asyncio.Task[None] | None = None
         self.standing = StandingFile(
             config.dir,
             Standing(
-                pid=os.getpid(), hub=config.hub.socket, device=self.device, started_at=time.time()
+                pid=agent_pid(), hub=config.hub.socket, device=self.device, started_at=time.time()
             ),
         )
         self.spool = SpoolThread(self.folder / "spool.db", config.spool_limit)
@@ -73,7 +78,7 @@ class Agent:
             config.key,
             self.spool,
             hello=self._hello,
-            running=lambda: self.roster.running(),
+            beat=self._beat,
             on_open=self._opened,
             on_welcome=self._welcomed,
             on_message=self._received,
@@ -157,6 +162,7 @@ class Agent:
             hardware=probe.hardware(self.device, self.facts),
             trust_remote_code=self.config.trust_remote_code,
             running=self.roster.running(),
+            draining=self._owner_says,
             instance=self.instance,
         )
 
@@ -234,6 +240,8 @@ class Agent:
             self.chats.start_anew()
         elif isinstance(message, Measure):
             self.yardstick.want()
+        elif isinstance(message, HeartbeatAck) and self._told == self._owner_says:
+            self._owner_says = None
         elif isinstance(message, Chat):
             self.chats.start(message)
             self.yardstick.interrupt()
@@ -245,10 +253,22 @@ class Agent:
         elif isinstance(message, Unload):
             self.chats.unload(message.model_id)
 
+    def drain(self, on: bool) -> None:
+        """Take nothing new (or take work again), as this machine's owner says; the hub is told."""
+        self._drain(on)
+        self._owner_says = on
+        self._telling = asyncio.create_task(self.session.beat())
+
+    def _beat(self) -> Heartbeat:
+        self._told = self._owner_says
+        return Heartbeat(running=self.roster.running(), draining=self._told)
+
     def _drain(self, on: bool) -> None:
         log.info("Draining: nothing new is taken." if on else "No longer draining.")
         self.roster.draining = on
-        self.standing.update(phase=self._phase())
+        connected = self.session.connected.is_set()
+        phase = self._phase() if connected else self.standing.now.phase
+        self.standing.update(phase=phase, draining=on)
 
     def _down(self, refusal: Refusal) -> None:
         log.log(logging.ERROR if refusal.final else logging.WARNING, "%s", refusal.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sqlite3
 import sys
@@ -25,15 +26,19 @@ from parsyn_worker.config import (
 )
 from parsyn_worker.doctor import run_doctor
 from parsyn_worker.process import (
+    drain,
     follow_logs,
     only_one,
     running_pid,
+    start_command,
     start_detached,
     status,
     stop,
 )
 
 __all__ = [
+    "be_the_agent",
+    "drain",
     "follow_logs",
     "init_worker",
     "run_doctor",
@@ -103,6 +108,16 @@ def _check(values: dict[str, str | None]) -> None:
                 raise ParsynError(ErrorCode.CONFIG, f"{setting.name} {error}.") from None
 
 
+def be_the_agent(folder: Path) -> None:
+    """Turn this process into the agent, in the runtime that is installed here."""
+    config = load_config(folder)
+    command, env = start_command(config)
+    if command[0] == sys.executable and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
+        run_foreground(folder)
+    else:
+        os.execve(command[0], command, env)  # noqa: S606
+
+
 def run_foreground(folder: Path) -> None:
     """Be the agent until SIGTERM or Ctrl-C. Raises ParsynError for what prevents a start."""
     config = load_config(folder)
@@ -116,6 +131,8 @@ async def _serve(config: AgentConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.stop)
+    loop.add_signal_handler(signal.SIGUSR1, agent.drain, True)
+    loop.add_signal_handler(signal.SIGUSR2, agent.drain, False)
     await agent.run()
 
 

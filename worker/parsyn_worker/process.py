@@ -6,9 +6,9 @@ import contextlib
 import fcntl
 import os
 import signal
-import sys
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from typing import Any
 import psutil
 
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn_worker.config import DIR_VARIABLE, load_config
-from parsyn_worker.standing import read_standing
+from parsyn_worker import runtime
+from parsyn_worker.config import DIR_VARIABLE, AgentConfig, load_config
+from parsyn_worker.standing import Standing, read_standing
 
 PID_FILE = "agent.pid"
 LOG_FILE = "agent.log"
 LONGEST_LOG = 20 << 20
 START_SECONDS = 20.0
 STOP_SECONDS = 60.0
+OBEY_SECONDS = 10.0
 _SETTLED = ("ready", "refused", "draining")
 
 
@@ -44,7 +46,7 @@ def only_one(folder: Path) -> Iterator[None]:
                 " Stop it with `parsyn stop`, or give this one another --dir.",
             ) from None
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(str(runtime.agent_pid()))
         file.flush()
         yield
         file.truncate(0)
@@ -70,7 +72,7 @@ def start_detached(folder: Path) -> int:
     Raises ParsynError for a bad configuration, a second agent, one that ended at once, and one
     that the hub refused (which is stopped again).
     """
-    load_config(folder)
+    config = load_config(folder)
     pid = running_pid(folder)
     if pid:
         raise ParsynError(
@@ -78,21 +80,36 @@ def start_detached(folder: Path) -> int:
         )
     _rotate(folder / LOG_FILE)
     started = time.time()
-    pid = _spawn(folder)
+    pid = _spawn(config)
     _wait_until_settled(folder, pid, started)
     return pid
 
 
-def _spawn(folder: Path) -> int:
+def start_command(config: AgentConfig) -> tuple[list[str], dict[str, str]]:
+    """(arguments, variables) that become the agent of a folder; its pid is that of the caller."""
+    folder, cache = config.dir.absolute(), config.cache_dir.absolute()
+    found = runtime.usable(cache)
+    start = found.command(
+        "parsyn_worker.main", "start", folder=folder, cache=cache, gpu=config.device != "cpu"
+    )
+    env = {**found.environment(), DIR_VARIABLE: str(folder)}
+    # The engine's client stands for the container; what must be told is its process, which the
+    # shell turns into.
+    shell = ["/bin/sh", "-c", f'export {runtime.PID_VARIABLE}=$$; exec "$@"', "parsyn"]
+    return ([*shell, *start] if found.kind == "container" else start), env
+
+
+def _spawn(config: AgentConfig) -> int:
     """A process of its own session that writes to the log and outlives this one."""
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    command, env = start_command(config)
     return os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-P", "-m", "parsyn_worker.main", "start"],
-        {**os.environ, DIR_VARIABLE: str(folder)},
+        command[0],
+        command,
+        env,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(folder / LOG_FILE), append, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, str(config.dir / LOG_FILE), append, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
@@ -128,7 +145,47 @@ def stop(folder: Path, seconds: float = STOP_SECONDS) -> bool:
             time.sleep(0.05)
         if running_pid(folder) == pid:
             process.kill()
+            _remove_container(folder)
     return True
+
+
+def _remove_container(folder: Path) -> None:
+    """What the engine's client stood for does not end with it when that is killed."""
+    found = runtime.find(runtime.cache_dir(folder))
+    if found.kind == "container":
+        name = runtime.container_name(folder.absolute())
+        subprocess.run([found.engine, "rm", "--force", name], capture_output=True, check=False)
+
+
+def drain(folder: Path, *, on: bool, wait: bool) -> None:
+    """Tell the running agent to take nothing new (or to take work again); `wait`: until idle.
+
+    Raises ParsynError when no agent runs, or when it does not obey.
+    """
+    pid = running_pid(folder)
+    if pid is None:
+        raise ParsynError(ErrorCode.NOT_FOUND, "No agent runs here. Start it with `parsyn start`.")
+    os.kill(pid, signal.SIGUSR1 if on else signal.SIGUSR2)
+
+    def obeys(standing: Standing) -> bool:
+        return standing.draining == on
+
+    if not _until(folder, obeys, OBEY_SECONDS):
+        raise ParsynError(ErrorCode.TIMEOUT, "The agent does not react. Look at `parsyn logs`.")
+    if wait:
+        _until(folder, lambda standing: not standing.tasks, float("inf"))
+
+
+def _until(folder: Path, holds: Callable[[Standing], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while running_pid(folder) is not None:
+        standing = read_standing(folder)
+        if standing and holds(standing):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return False
 
 
 def status(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from parsyn.wire.worker import (
     Heartbeat,
     Hello,
     HubMessage,
-    TaskKey,
     Ticket,
     WantTicket,
     Welcome,
@@ -49,7 +48,7 @@ def clock() -> float:
 class Session:
     """Connects, and goes on connecting until it is cancelled.
 
-    `hello` and `running` are asked for at each connection and heartbeat. `on_welcome` is called
+    `hello` and `beat` are asked for at each connection and heartbeat. `on_welcome` is called
     first, then `on_message` with whatever the hub sends beside acknowledgements and tickets,
     and `on_down` when the connection is gone. None of them may block.
     """
@@ -61,7 +60,7 @@ class Session:
         spool: SpoolThread,
         *,
         hello: Callable[[], Hello],
-        running: Callable[[], tuple[TaskKey, ...]],
+        beat: Callable[[], Heartbeat],
         on_open: Callable[[], None],
         on_welcome: Callable[[Welcome], None],
         on_message: Callable[[HubMessage], None],
@@ -70,7 +69,7 @@ class Session:
         heartbeat: float,
     ) -> None:
         self.hub, self.key, self.spool = hub, key, spool
-        self.hello, self.running = hello, running
+        self.hello, self._heartbeat = hello, beat
         self.on_open, self.on_welcome = on_open, on_welcome
         self.on_message, self.on_down = on_message, on_down
         self.heartbeat = heartbeat
@@ -102,6 +101,10 @@ class Session:
         except ConnectionClosed:
             return False
         return True
+
+    async def beat(self) -> None:
+        """A heartbeat out of turn: something about this agent has changed."""
+        await self.send(self._heartbeat())
 
     async def _ask(self, want: WantTicket) -> None:
         await self.connected.wait()
@@ -177,7 +180,7 @@ class Session:
     async def _beat(self, socket: ClientConnection, interval: float) -> None:
         while True:
             await asyncio.sleep(interval * random.uniform(0.7, 0.9))
-            await socket.send(Heartbeat(running=self.running()).model_dump_json())
+            await socket.send(self._heartbeat().model_dump_json())
 
     async def _pump(self, socket: ClientConnection) -> None:
         last = 0

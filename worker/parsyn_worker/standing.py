@@ -26,6 +26,7 @@ class Standing:
     worker_id: int | None = None
     name: str | None = None
     error: str | None = None
+    draining: bool = False
     tasks: list[str] = field(default_factory=list)
     started_at: float = 0.0
     changed_at: float = 0.0

@@ -1,0 +1,125 @@
+"""The script run for real: from an empty home with a bare PATH to an agent that is at work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.appliance import Appliance
+from tests.install.conftest import Machine
+
+OLD = "#!/bin/sh\necho an older one\n"
+
+
+@pytest.fixture
+def installed(machine: Machine, script: str, python: str) -> Iterator[Machine]:
+    done = machine.install(script, "--runtime", "existing", PARSYN_PYTHON=python)
+    assert done.returncode == 0, done.stderr
+    yield machine
+    machine.run(machine.parsyn, "stop")
+
+
+def master_key(hub: Appliance, **body: Any) -> str:
+    client = hub.client()
+    made = client.call("POST", "/api/v1/master-keys", {"name": "lab", **body})
+    return str(made["key"])
+
+
+def worker_named(hub: Appliance, name: str) -> dict[str, Any]:
+    client = hub.client()
+    rows: list[dict[str, Any]] = client.call("GET", "/api/v1/workers")["items"]
+    return next(row for row in rows if row["name"] == name)
+
+
+def test_from_nothing_to_an_agent_at_work(hub: Appliance, installed: Machine) -> None:
+    assert installed.run(installed.parsyn, "--version").stdout.startswith("parsyn, version ")
+    key = master_key(hub, auto_name_prefix="attic")
+    init = (installed.parsyn, "init", "--url", hub.url, "--key-stdin", "--non-interactive")
+    done = installed.run(*init, "--device", "cpu", stdin=f"{key}\n")
+    assert done.returncode == 0, done.stderr
+    again = installed.run(*init, stdin=f"{key}\n")
+    assert again.returncode == 1
+    assert "Use --force to replace it" in again.stderr
+    assert installed.run(*init, "--force", "--device", "cpu", stdin=f"{key}\n").returncode == 0
+
+    started = installed.run(installed.parsyn, "start")
+    assert started.returncode == 0, started.stderr
+    status = json.loads(installed.run(installed.parsyn, "status", "--json").stdout)
+    assert (status["phase"], status["name"]) == ("ready", "attic-1")
+    worker = worker_named(hub, "attic-1")
+    assert (worker["id"], worker["status"]) == (status["worker_id"], "idle")
+    assert worker["hardware"]["torch"], "the runtime's own torch was found"
+    environment = (installed.home / ".parsyn" / "worker" / ".env").read_text()
+    assert "WORKER_API_KEY=wkr_" in environment
+    assert key not in environment
+    drain_here(hub, installed)
+    assert "The agent has stopped." in installed.run(installed.parsyn, "stop").stdout
+    removed = installed.run(installed.parsyn, "uninstall", "--yes")
+    assert removed.returncode == 0, removed.stderr
+    assert [path for path in installed.home.rglob("*") if not path.is_dir()] == []
+
+
+def drain_here(hub: Appliance, machine: Machine) -> None:
+    """The machine's owner drains it, the hub knows, and takes it back."""
+    done = machine.run(machine.parsyn, "drain", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(machine.run(machine.parsyn, "status", "--json").stdout)["phase"] == "draining"
+    eventually_is(hub, "attic-1", "draining")
+    assert machine.run(machine.parsyn, "drain", "--off").returncode == 0
+    eventually_is(hub, "attic-1", "idle")
+
+
+def eventually_is(hub: Appliance, name: str, status: str) -> None:
+    deadline = time.monotonic() + 10
+    while worker_named(hub, name)["status"] != status:
+        assert time.monotonic() < deadline, f"{name} is never {status}"
+        time.sleep(0.1)
+
+
+def test_running_it_again_changes_nothing_and_repairs_what_is_broken(
+    installed: Machine, script: str, python: str
+) -> None:
+    pyz = installed.prefix / "lib" / "parsyn" / "parsyn.pyz"
+    before = pyz.stat().st_mtime_ns
+    options = ("--runtime", "existing", "--python", python)
+    again = installed.install(script, *options)
+    assert again.returncode == 0, again.stderr
+    assert f"The command is up to date: {pyz}" in again.stdout
+    assert pyz.stat().st_mtime_ns == before
+
+    content = pyz.read_bytes()
+    pyz.write_bytes(content[: len(content) // 2])
+    Path(installed.parsyn).write_text(OLD)
+    assert installed.install(script, *options).returncode == 0
+    assert pyz.read_bytes() == content
+    assert Path(installed.parsyn).read_text() != OLD
+
+
+def test_uninstall_asks_and_says_what_it_would_remove(installed: Machine) -> None:
+    unasked = installed.run(installed.parsyn, "uninstall")
+    assert unasked.returncode == 2
+    assert "say --yes" in unasked.stderr
+    said = installed.run(installed.parsyn, "uninstall", "--dry-run").stdout
+    for path in (installed.parsyn, installed.prefix / "lib" / "parsyn"):
+        assert str(path) in said.splitlines()
+    assert Path(installed.parsyn).exists()
+
+
+def test_only_the_command(machine: Machine, script: str) -> None:
+    done = machine.install(script, "--runtime", "none")
+    assert done.returncode == 0, done.stderr
+    shown = machine.run(machine.parsyn, "runtime", "show")
+    assert shown.stdout.startswith("this Python, ")
+
+
+def test_a_python_without_what_is_needed_is_named(machine: Machine, script: str) -> None:
+    done = machine.install(script, "--runtime", "existing", "--python", "/usr/bin/python3")
+    assert done.returncode == 1
+    assert "/usr/bin/python3 lacks" in done.stderr
+    assert "torch" in done.stderr
+    assert "-m pip install" in done.stderr
