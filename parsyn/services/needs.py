@@ -25,7 +25,7 @@ class Needs:
     """None is unknown. `memory_bytes` is a lower bound: what has less cannot run it.
 
     `method` names what is done (`sft lora`), `length` the longest row in tokens, `tokens` those of
-    the whole run. `quantized`: the base is loaded in 4 or 8 bit. `remote_code`: the model brings
+    the whole run, of which the share `done` has been trained already. `quantized`: the base is loaded in 4 or 8 bit. `remote_code`: the model brings
     code that has to be trusted.
     """
 
@@ -34,6 +34,7 @@ class Needs:
     parameters: int | None = None
     length: int | None = None
     tokens: int | None = None
+    done: float = 0.0
     memory_bytes: int | None = None
     quantized: bool = False
     remote_code: bool = False

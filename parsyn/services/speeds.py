@@ -180,6 +180,8 @@ class Forecaster:
 
     def _forecast(self, rate: float, overhead: float, basis: str, sure: bool) -> Forecast:
         tokens = self.needs.tokens
+        if tokens is not None:
+            tokens = round(tokens * (1 - self.needs.done))
         seconds = tokens / rate + overhead if tokens is not None and rate > 0 else None
         return Forecast(rate, seconds, f"from {basis}", sure)
 

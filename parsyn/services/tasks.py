@@ -145,6 +145,7 @@ def again(
         "attempt": task.attempt + 1,
         "worker": None,
         "resume": resume.model_dump(mode="json") if resume else None,
+        "needs": {**task.needs, "done": _done(task.job, resume)},
         "refused_by": {},
         "applied_seq": 0,
         "offered_at": None,
@@ -171,6 +172,12 @@ def again(
     leave(context, task)
     signals.wake(context)
     return True
+
+
+def _done(job: Job, resume: CheckpointRef | None) -> float:
+    """The share of a run that a checkpoint holds, as far as its length is known."""
+    total = job.progress.get("total_steps")
+    return min(1.0, resume.step / total) if resume and total else 0.0
 
 
 def fail(context: Context, task: Task, failure: Failure) -> None:

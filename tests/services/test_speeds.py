@@ -13,7 +13,7 @@ from parsyn.services.machines import Machine
 from parsyn.services.needs import Needs
 from parsyn.services.speeds import Forecaster, Run
 from parsyn.store.datasets import Dataset
-from parsyn.store.jobs import Speed, Task
+from parsyn.store.jobs import Job, Speed, Task
 from parsyn.store.models import Model
 from parsyn.store.workers import Worker
 from parsyn.wire.states import StatsStatus
@@ -138,6 +138,20 @@ def test_a_finished_training_is_remembered_and_foretells_the_next(world: World) 
     assert placement["chosen"]["basis"] == "from 1 run like this on this machine"
     assert placement["tokens"] == 3 * 20_000
     assert placement["chosen"]["predicted_seconds"] == pytest.approx(60 + 15)
+
+
+def test_what_a_checkpoint_holds_need_not_be_trained_again(world: World) -> None:
+    rig, _ = world.worker("rig")
+    job = world.start()
+    key = world.run(job, rig)
+    world.write(lambda: Job.update(progress={"total_steps": 40}).execute())
+    world.checkpoint(rig, key, 30)
+    first = world.job(job).placement["chosen"]["predicted_seconds"]
+    world.fail(rig, key, "preempted")
+    world.dispatch()
+    assert world.task(job).needs["done"] == 0.75
+    again = world.job(job).placement["chosen"]["predicted_seconds"]
+    assert again == pytest.approx(first / 4, rel=0.01)
 
 
 def test_a_resumed_training_tells_its_speed_not_its_overhead(world: World) -> None:
