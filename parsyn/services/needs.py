@@ -25,8 +25,8 @@ class Needs:
     """None is unknown. `memory_bytes` is a lower bound: what has less cannot run it.
 
     `method` names what is done (`sft lora`), `length` the longest row in tokens, `tokens` those of
-    the whole run, of which the share `done` has been trained already. `quantized`: the base is loaded in 4 or 8 bit. `remote_code`: the model brings
-    code that has to be trusted.
+    the whole run, of which a checkpoint holds the share `done`. `quantized`: the base is loaded in
+    4 or 8 bit. `remote_code`: the model brings code that has to be trusted.
     """
 
     method: str | None = None

@@ -22,9 +22,19 @@ MEASURED = {"score": 100.0, "tflops": 160.0, "bandwidth_gbs": 1000.0, "max_batch
 
 
 @pytest.fixture
-def world(any_context: Context) -> World:
-    world = World(any_context)
-    with any_context.database.transaction():
+def world(context: Context) -> World:
+    return stocked(context)
+
+
+@pytest.fixture
+def any_world(any_context: Context) -> World:
+    """`world`, once on each database."""
+    return stocked(any_context)
+
+
+def stocked(context: Context) -> World:
+    world = World(context)
+    with context.database.transaction():
         Model.update(parameters=1_000_000_000, context_length=2048).execute()
         stats = {"tokens": {"total": 1_000_000, "max": 300}}
         Dataset.update(row_count=10_000, stats=stats, stats_status=StatsStatus.READY).execute()
@@ -53,7 +63,8 @@ def reason(world: World, job_id: int, name: str) -> str:
 # --- who gets it -----------------------------------------------------------------------------
 
 
-def test_the_one_that_is_done_first_gets_it(world: World) -> None:
+def test_the_one_that_is_done_first_gets_it(any_world: World) -> None:
+    world = any_world
     rig(world, "slow", benchmark={**MEASURED, "score": 20.0, "tflops": 30.0})
     fast = rig(world, "fast")
     rig(world, "unknown", benchmark=None)
@@ -69,7 +80,8 @@ def test_the_one_that_is_done_first_gets_it(world: World) -> None:
     assert placement["tokens"] == 2_850_000
 
 
-def test_history_counts_for_more_than_the_score(world: World) -> None:
+def test_history_counts_for_more_than_the_score(any_world: World) -> None:
+    world = any_world
     strong, humble = rig(world, "strong"), rig(world, "humble", benchmark={**MEASURED, "score": 9})
     past = [world.start(), world.start()]
     for job in past:
@@ -205,7 +217,8 @@ def test_what_just_fits_is_not_refused(world: World) -> None:
     assert world.dispatch() == 1
 
 
-def test_what_is_said_while_it_waits_stays_true(world: World) -> None:
+def test_what_is_said_while_it_waits_stays_true(any_world: World) -> None:
+    world = any_world
     rig(world, "rig", paused=True)
     job = world.start()
     world.dispatch()
@@ -242,7 +255,8 @@ def test_nothing_is_said_of_what_is_about_to_be_offered(world: World) -> None:
 # --- the queue -------------------------------------------------------------------------------
 
 
-def test_the_queue_foresees_when_jobs_start(world: World) -> None:
+def test_the_queue_foresees_when_jobs_start(any_world: World) -> None:
+    world = any_world
     busy = rig(world, "busy")
     running = world.start()
     world.run(running, busy)

@@ -110,16 +110,27 @@ def test_of_a_model_of_unknown_size_nothing_is_said() -> None:
 
 
 @pytest.fixture
-def world(any_context: Context) -> World:
-    world = World(any_context)
-    with any_context.database.transaction():
+def world(context: Context) -> World:
+    return stocked(context)
+
+
+@pytest.fixture
+def any_world(any_context: Context) -> World:
+    """`world`, once on each database."""
+    return stocked(any_context)
+
+
+def stocked(context: Context) -> World:
+    world = World(context)
+    with context.database.transaction():
         Model.update(parameters=135_000_000, context_length=2048).execute()
         stats = {"tokens": {"total": 20_000, "max": 300}}
         Dataset.update(stats=stats, stats_status=StatsStatus.READY).execute()
     return world
 
 
-def test_a_finished_training_is_remembered_and_foretells_the_next(world: World) -> None:
+def test_a_finished_training_is_remembered_and_foretells_the_next(any_world: World) -> None:
+    world = any_world
     rig, _ = world.worker("rig")
     job = world.start()
     key = world.run(job, rig)
@@ -186,7 +197,8 @@ def test_an_agent_that_tells_nonsense_spoils_nothing(world: World, facts: Any) -
         assert all(row.tokens_per_second > 0 for row in Speed.select())
 
 
-def test_a_removed_worker_leaves_its_speeds(world: World) -> None:
+def test_a_removed_worker_leaves_its_speeds(any_world: World) -> None:
+    world = any_world
     rig, _ = world.worker("rig")
     job = world.start()
     world.complete(rig, world.run(job, rig), trained_tokens=10, duration_seconds=1.0)
