@@ -13,6 +13,7 @@ import logging
 import queue
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,8 @@ GAP, GAP_TOPIC = "bus.gap", "bus"
 OWN_TOPIC = "hub"
 WAITING_LIMIT = 10_000
 RETRY_SECONDS = 1.0
+GATHER_SECONDS = 0.005
+TOGETHER = 500
 Listener = Callable[[str, str, dict[str, Any]], None]
 
 
@@ -76,10 +79,7 @@ class Bus:
             self._loop.call_soon_threadsafe(self._listener, type, topic, data)
 
     def _pass(self, channel: str, type: str, topic: str, data: dict[str, Any]) -> None:
-        body = json.dumps(
-            {"origin": self.origin, "type": type, "topic": topic, "data": data},
-            separators=(",", ":"),
-        )
+        body = json.dumps({"type": type, "topic": topic, "data": data}, separators=(",", ":"))
         if self._sender is None:
             self._send([(channel, body)])
             return
@@ -91,10 +91,13 @@ class Bus:
     def _send(self, bodies: list[tuple[str, str]]) -> None:
         if self._redis is None:
             return
+        by_channel: dict[str, list[str]] = {}
+        for channel, body in bodies:
+            by_channel.setdefault(channel, []).append(body)
         try:
             with self._redis.pipeline(transaction=False) as pipeline:
-                for channel, body in bodies:
-                    pipeline.publish(channel, body)
+                for channel, together in by_channel.items():
+                    pipeline.publish(channel, f"{self.origin}[{','.join(together)}]")
                 pipeline.execute()
         except redis.RedisError as error:
             log.warning("Redis did not take %d events: %s", len(bodies), error)
@@ -102,7 +105,10 @@ class Bus:
     def _send_waiting(self) -> None:
         while True:
             bodies = [self._waiting.get()]
-            while len(bodies) < 100 and not self._waiting.empty():
+            if bodies[0] is not None:
+                # A large fleet has hundreds of events a second: those of this while go together.
+                time.sleep(GATHER_SECONDS)
+            while len(bodies) < TOGETHER and not self._waiting.empty():
                 bodies.append(self._waiting.get())
             self._send([body for body in bodies if body is not None])
             if None in bodies:
@@ -138,9 +144,10 @@ class Bus:
             await client.aclose()
 
     def _pass_on(self, raw: bytes, listener: Listener) -> None:
-        event = json.loads(raw)
-        if event["origin"] != self.origin:
-            listener(event["type"], event["topic"], event["data"])
+        origin, events = raw[: len(self.origin)], raw[len(self.origin) :]
+        if origin != self.origin.encode():
+            for event in json.loads(events):
+                listener(event["type"], event["topic"], event["data"])
 
     def close(self) -> None:
         self._loop = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import queue
 import sqlite3
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -73,6 +72,7 @@ KEYS = {
     "machine_points": ("worker_id", "at"),
 }
 Row = tuple[Any, ...]
+Waiting = tuple[str, Sequence[Row], Future[None]]
 SEQ_BITS, N_BITS = 28, 12
 
 
@@ -97,7 +97,8 @@ class MetricsStore:
         self._path = data_dir / "metrics.db"
         self._commit_seconds = commit_seconds
         self.rows_written = 0
-        self._inbox: queue.Queue[tuple[str, Sequence[Row], Future[None]] | None] = queue.Queue()
+        self._inbox: queue.Queue[Waiting | None] = queue.Queue()
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         connection = self._connect()
         for statement in SCHEMA:
@@ -117,6 +118,7 @@ class MetricsStore:
         """Start the writing thread; only the process that receives metrics needs it."""
         if self._thread is not None:
             return
+        self._closing.clear()
         self._thread = threading.Thread(target=self._run, name="metrics-writer", daemon=True)
         self._thread.start()
 
@@ -129,33 +131,28 @@ class MetricsStore:
     def close(self) -> None:
         """Commit what is queued and stop."""
         if self._thread is not None:
+            self._closing.set()
             self._inbox.put(None)
             self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
         connection = self._connect()
-        stopping = False
-        while not stopping:
-            first = self._inbox.get()
-            if first is None:
-                break
-            batch = [first]
-            deadline = time.monotonic() + self._commit_seconds
-            while (left := deadline - time.monotonic()) > 0:
-                try:
-                    item = self._inbox.get(timeout=left)
-                except queue.Empty:
-                    break
-                if item is None:
-                    stopping = True
-                    break
-                batch.append(item)
-            connection = self._commit(connection, batch)
+        waiting: list[Waiting | None] = []
+        while None not in waiting:
+            waiting = [self._inbox.get()]
+            if waiting[0] is not None:
+                # Whoever waits for each of them is woken hundreds of times a second.
+                self._closing.wait(self._commit_seconds)
+            while not self._inbox.empty():
+                waiting.append(self._inbox.get())
+            batch = [item for item in waiting if item is not None]
+            if batch:
+                connection = self._commit(connection, batch)
         if connection is not None:
             connection.close()
 
-    def _commit(self, connection: Any, batch: list[tuple[str, Sequence[Row], Future[None]]]) -> Any:
+    def _commit(self, connection: Any, batch: list[Waiting]) -> Any:
         grouped: dict[str, list[Row]] = defaultdict(list)
         for table, rows, _ in batch:
             grouped[table].extend(rows)
