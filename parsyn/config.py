@@ -57,6 +57,7 @@ SETTINGS: tuple[Setting, ...] = (
             choices=("text", "json")),
     Setting("hub", "metrics_token", "",
             "The bearer token of `/metrics`; empty: only this machine may ask.", secret=True),
+    Setting("hub", "audit_days", 365, "How long it is kept who did what, in days.", minimum=1),
     Setting("hub", "registration", "closed", "Who may make an account.",
             choices=("open", "closed")),
     Setting("hub", "session_days", 14, "How long a login lasts without use, in days.", minimum=1),

@@ -52,7 +52,13 @@ class Members:
     async def once(self) -> None:
         """One beat, and a look at those of the others."""
         connections = {c.worker_id: c.id for c in self._broker.connections()}
-        beats = await self._context.database.write(processes.beat, self._context, connections)
+        beats, ended = await self._context.database.write(
+            processes.beat, self._context, connections
+        )
+        for worker_id, how in ended.items():
+            connection = self._broker.connection(worker_id)
+            if connection is not None and connection.id == connections[worker_id]:
+                connection.outbox.close(*how)
         beats.pop(self._context.bus.origin, None)
         self._note(beats)
         at = time.monotonic()

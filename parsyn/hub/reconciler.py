@@ -7,11 +7,12 @@ import logging
 import time
 
 from parsyn.clock import now
-from parsyn.services import datasets, leases, outbox, scheduling, signals, uploads
+from parsyn.services import audit, datasets, leases, outbox, scheduling, signals, uploads
 from parsyn.services.context import Context
 
 log = logging.getLogger(__name__)
 LONGEST_SECONDS = 10.0
+TIDY_SECONDS = 3600.0
 
 
 class Reconciler:
@@ -25,6 +26,7 @@ class Reconciler:
         self._grace = settings.number("leases.boot_grace_seconds")
         self._patient_until = time.monotonic() + self._grace
         self._last = (now(), time.monotonic())
+        self._tidy_at = 0.0
 
     async def run(self) -> None:
         while True:
@@ -45,6 +47,9 @@ class Reconciler:
         await write(datasets.find_lost, self._context)
         await write(uploads.expire, self._context)
         await write(signals.wake, self._context)
+        if time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + TIDY_SECONDS
+            await write(audit.forget_old, self._context)
 
     def _look_at_clocks(self) -> None:
         """Workers that could not be heard while this process was away did nothing wrong."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from parsyn.clock import now
 from parsyn.services.asking import asking
+from parsyn.services.context import Context
 from parsyn.services.principal import Principal
 from parsyn.store.audit import AuditEntry
 from parsyn.store.users import ApiKey, User
@@ -60,6 +62,12 @@ def _actor(who: Principal | User) -> str:
         key = ApiKey.by_id(who.api_key_id)
         return f"{name} (API key {key.name if key else who.api_key_id})"
     return name
+
+
+def forget_old(context: Context) -> int:
+    """Remove what is older than `hub.audit_days`; returns how many entries."""
+    limit = now() - context.settings.integer("hub.audit_days") * 86_400
+    return int(AuditEntry.delete().where(AuditEntry.created_at < limit).execute())
 
 
 def page(

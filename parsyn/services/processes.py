@@ -8,9 +8,13 @@ from collections.abc import Collection, Mapping
 from parsyn import __version__
 from parsyn.services import presence, signals
 from parsyn.services.context import Context
+from parsyn.services.presence import process_of
 from parsyn.store.conversations import Conversation
 from parsyn.store.processes import HubProcess
 from parsyn.store.workers import Worker
+from parsyn.wire.worker import CloseCode
+
+Ended = tuple[CloseCode, str]
 
 
 def place_of(context: Context) -> str:
@@ -41,8 +45,11 @@ def _enter(context: Context, place: str) -> None:
     HubProcess.create(name=context.bus.origin, place=place, version=__version__)
 
 
-def beat(context: Context, connections: Mapping[int, str]) -> dict[str, int]:
-    """Say that this process lives; the beats of all that do, by name.
+def beat(
+    context: Context, connections: Mapping[int, str]
+) -> tuple[dict[str, int], dict[int, Ended]]:
+    """Say that this process lives. Returns the beats of all that do, by name, and which of its own
+    `connections` must end, with the reason.
 
     One that the others took for dead (it was stopped for a while) says again who is connected.
     """
@@ -50,7 +57,22 @@ def beat(context: Context, connections: Mapping[int, str]) -> dict[str, int]:
     if not HubProcess.update(beat=HubProcess.beat + 1).where(own).execute():
         _enter(context, place_of(context))
         presence.still_connected(context, connections)
-    return {row.name: row.beat for row in HubProcess.select()}
+    beats = {row.name: row.beat for row in HubProcess.select()}
+    return beats, _unwelcome(connections) if len(beats) > 1 else {}
+
+
+def _unwelcome(connections: Mapping[int, str]) -> dict[int, Ended]:
+    """Workers that were removed, or have gone to another process, while nothing could be said."""
+    rows = Worker.select(Worker.id, Worker.name, Worker.connection, Worker.deleted_at).where(
+        Worker.id.in_(list(connections))
+    )
+    ended: dict[int, Ended] = {}
+    for row in rows:
+        if row.deleted_at is not None:
+            ended[row.id] = CloseCode.REVOKED, f"{row.name} was removed."
+        elif row.connection and process_of(row.connection) != process_of(connections[row.id]):
+            ended[row.id] = CloseCode.ALREADY_CONNECTED, "This agent has connected again."
+    return ended
 
 
 def bury_silent(context: Context, silent: Mapping[str, int]) -> list[int]:

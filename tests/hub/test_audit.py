@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from parsyn import clock
 from parsyn.services.context import Context
 from parsyn.store.audit import AuditEntry
 from parsyn.wire.api.audit import AuditAction
@@ -137,6 +138,15 @@ async def test_filters(work: Work) -> None:
     assert len(await entries(work, "&until=2023-11-14T22:13:21Z")) == 1
     await work.ask("GET", "/admin/audit?since=yesterday", status=422)
     await work.ask("GET", "/admin/audit?action=nonsense", status=422)
+
+
+async def test_old_entries_go(work: Work) -> None:
+    for age in (366, 364):
+        with work.context.database.transaction():
+            AuditEntry.create(actor="a", action=AuditAction.LOGGED_IN,
+                              created_at=clock.now() - age * 86_400)  # fmt: skip
+    await work.stage.app.extensions["parsyn"].parts["lifecycle"].reconciler.once()
+    assert len(await entries(work, "&action=login.succeeded")) == 1
 
 
 async def test_only_admins_read_it(people: dict[str, Person]) -> None:

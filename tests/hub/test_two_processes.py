@@ -214,6 +214,15 @@ async def test_a_deleted_worker_is_cut_off_by_the_other_process(pair: Pair) -> N
     assert code == CloseCode.REVOKED
 
 
+async def test_a_deleted_worker_is_cut_off_though_nothing_could_be_said(pair: Pair) -> None:
+    agent = await pair.here.worker()
+    with pair.here.context.database.transaction():
+        Worker.update(deleted_at=1.0, connection=None).execute()
+    async with asyncio.timeout(5):
+        code, reason = await agent.closed()
+    assert (code, reason) == (CloseCode.REVOKED, "rig was removed.")
+
+
 async def test_a_second_agent_with_the_key_is_refused_by_the_other_process(pair: Pair) -> None:
     agent = await pair.here.worker(instance="one")
     twin = FakeAgent(pair.there.stage.url, agent.key, instance="two")
