@@ -16,6 +16,7 @@ from parsyn.services.asking import Asking, asking
 log = logging.getLogger(__name__)
 GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 SLOW_SECONDS = 5.0
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def mount(app: Quart, figures: HubFigures) -> None:
@@ -34,7 +35,8 @@ def mount(app: Quart, figures: HubFigures) -> None:
         endpoint = declared_endpoint() if request.routing_exception is None else None
         route = endpoint.path if endpoint is not None else "(other)"
         status = response.status_code
-        figures.requests.labels(request.method, route, f"{status // 100}xx").observe(seconds)
+        method = request.method if request.method in METHODS else "(other)"
+        figures.requests.labels(method, route, f"{status // 100}xx").observe(seconds)
         response.headers["X-Request-ID"] = g.request_id
         level = logging.WARNING if seconds > SLOW_SECONDS else logging.DEBUG
         log.log(level, "%s %s answered %d after %.3f s", request.method, route, status, seconds)

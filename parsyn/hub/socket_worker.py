@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,7 @@ from parsyn.hub.relay import Relay
 from parsyn.hub.sockets import BoundedSocket
 from parsyn.hub.worker_desk import Desk
 from parsyn.services import enrollment, presence
+from parsyn.services.asking import Asking, asking
 from parsyn.services.enrollment import Refused
 from parsyn.services.presence import Arrival
 from parsyn.wire.refs import Frozen
@@ -78,6 +80,7 @@ class WorkerSockets:
 
     async def serve(self, socket: Websocket) -> None:
         """One agent's socket, from the handshake to its end."""
+        asking.set(Asking(secrets.token_hex(8), socket.remote_addr))
         await socket.accept()
         try:
             hello, arrival, connection_id = await self._arrive(socket)

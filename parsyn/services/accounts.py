@@ -37,8 +37,8 @@ def needs_setup() -> bool:
 
 
 def create_setup_token() -> str:
-    """A one-time token for the first account; earlier ones stop working."""
-    SetupToken.delete().execute()
+    """A one-time token for the first account; each hub process may print one of its own."""
+    SetupToken.delete().where(SetupToken.expires_at < now()).execute()
     token = secrets.token_urlsafe(24)
     SetupToken.create(token_hash=digest(token), expires_at=now() + SETUP_SECONDS)
     return token

@@ -101,6 +101,9 @@ class MetricsStore:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         connection = self._connect()
+        if not self.is_sqlite:
+            # IF NOT EXISTS alone fails where two processes start at once.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('parsyn metrics'))")
         for statement in SCHEMA:
             connection.execute(statement)
         connection.commit()

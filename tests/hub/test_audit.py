@@ -70,6 +70,7 @@ async def test_deeds_with_workers(work: Work) -> None:
     worker = agent.welcome.worker_id
     enrolled = await deed(work, AuditAction.WORKER_ENROLLED)
     assert enrolled["subject"] == f"worker:{worker}"
+    assert enrolled["ip"] == "127.0.0.1"
     assert enrolled["details"] == {"name": "rig", "master_key": "lab"}
     path = f"/workers/{worker}"
     await work.ask("PATCH", path, {"name": "rack"})

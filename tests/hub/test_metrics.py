@@ -79,6 +79,12 @@ async def test_a_jobs_life_is_seen_in_the_figures(work: Work) -> None:
     assert running("parsyn_request_seconds_count", method="POST", status="2xx",
                    route="/api/v1/training-jobs/<int:job_id>/start") == 1  # fmt: skip
 
+    await work.stage.http.request("BREW", "/api/v1/me")
+    brewed = (await scrape(work))(
+        "parsyn_request_seconds_count", method="(other)", status="4xx", route="(other)"
+    )
+    assert brewed == 1, "what strangers invent makes no new series"
+
     before = running("parsyn_attempts_requeued_total")
     await agent.fail(offer, "internal")
     await work.until(job["id"], lambda row: row["attempt"] == 2)

@@ -12,9 +12,11 @@ from playhouse.schema_diff import diff_models
 from parsyn.errors import ParsynError
 from parsyn.services.context import Context
 from parsyn.store.database import Database
+from parsyn.store.metrics import MetricsStore
 from parsyn.store.migrate import migrate, status
 from parsyn.store.tables import TABLES
 from parsyn.store.users import User
+from tests.postgres_server import PostgresServer
 
 
 def test_migrations_make_the_schema_of_the_code(any_context: Context) -> None:
@@ -35,6 +37,18 @@ def test_many_that_start_at_once_migrate_once(tmp_path: Path) -> None:
         applied = [done.result() for done in [pool.submit(migrate, database) for _ in range(4)]]
     database.close()
     assert sum(bool(names) for names in applied) == 1
+
+
+@pytest.mark.postgres
+def test_processes_that_start_at_once_on_an_empty_database(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """Each with connections of its own, as processes have them."""
+    name = postgres.create_database()
+    url = postgres.url(name)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: MetricsStore(url, tmp_path).close(), range(24)))
+    postgres.drop_database(name)
 
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
