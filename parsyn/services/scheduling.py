@@ -129,9 +129,13 @@ class Explainer:
 
     def look(self, context: Context) -> list[tuple[Queued, str, Placement]]:
         """What is new to say of the first two hundred; reads only."""
+        order = queue.in_order()[:AT_A_TIME]
+        if not order:
+            self._said = {}
+            return []
         look = Lookout(now())
         said, new = {}, []
-        for row in _in_batches(queue.in_order()[:AT_A_TIME]):
+        for row in _in_batches(order):
             best = look.best_for(row)
             if best is not None:
                 look.take(best.machine, given(row))

@@ -64,5 +64,5 @@ def _dataset(id: int) -> dict[str, Any]:
 
 
 def _fleet(who: Principal) -> list[dict[str, Any]]:
-    rows = workers.as_outs(Worker.select().where(workers.of_user(who)).order_by(Worker.name))
+    rows = workers.as_outs(Worker.select().where(workers.of_user(who)).order_by(Worker.name), who)
     return [WorkerOut.model_validate(row).model_dump(mode="json") for row in rows]

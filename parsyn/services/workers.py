@@ -24,6 +24,7 @@ from parsyn.wire.states import ProjectRole, TaskKind, TaskStatus, WorkerStatus, 
 from parsyn.wire.worker import CloseCode
 
 WORKING = (TaskStatus.OFFERED, TaskStatus.RUNNING)
+UNNAMED = "A job of another project"
 
 
 def fleet_topic(project_id: int) -> str:
@@ -45,7 +46,7 @@ def find(who: Principal, worker_id: int, at_least: ProjectRole | None = None) ->
 
 
 def get(who: Principal, worker_id: int) -> dict[str, Any]:
-    return as_out(find(who, worker_id))
+    return as_outs([find(who, worker_id)], who)[0]
 
 
 def of_user(who: Principal) -> peewee.Expression:
@@ -63,14 +64,14 @@ def list_page(
         query = query.where(Worker.name.contains(search))
     rows = list(query.order_by(peewee.fn.LOWER(Worker.name), Worker.id))
     if not status:
-        return {"items": as_outs(rows[offset : offset + limit]), "total": len(rows)}
-    items = [item for item in as_outs(rows) if item["status"] == status]
+        return {"items": as_outs(rows[offset : offset + limit], who), "total": len(rows)}
+    items = [item for item in as_outs(rows, who) if item["status"] == status]
     return {"items": items[offset : offset + limit], "total": len(items)}
 
 
 def summary(who: Principal) -> dict[str, Any]:
     """Counts by status, and the mean GPU utilisation of the online workers that report one."""
-    rows = as_outs(Worker.select().where(of_user(who)))
+    rows = as_outs(Worker.select().where(of_user(who)), who)
     statuses = [row["status"] for row in rows]
     usage = [
         row["metrics"]["gpu_utilization"]
@@ -92,17 +93,27 @@ def as_out(worker: Worker) -> dict[str, Any]:
     return as_outs([worker])[0]
 
 
-def as_outs(workers: Iterable[Worker]) -> list[dict[str, Any]]:
-    """`WorkerOut`s, with what each is doing; two queries however many there are."""
+def as_outs(workers: Iterable[Worker], who: Principal | None = None) -> list[dict[str, Any]]:
+    """`WorkerOut`s, with what each is doing; a few queries however many there are.
+
+    A job that `who` may not see is not named; without `who`, one of another project than the
+    worker's.
+    """
     rows = list(workers)
     work = working_on([row.id for row in rows])
-    return [_as_out(row, work.get(row.id)) for row in rows]
+    seen = _seen([task.job_id for task in work.values()], who) if who is not None else None
+    return [_as_out(row, work.get(row.id), seen) for row in rows]
+
+
+def _seen(job_ids: Sequence[int], who: Principal) -> set[int]:
+    query = Job.select(Job.id).where(Job.id.in_(list(job_ids)) & visible(Job, who.user_id))
+    return {row.id for row in query}
 
 
 def working_on(worker_ids: Sequence[int]) -> dict[int, Task]:
     """The task (with its job) that each worker is offered or runs, as far as it is shown."""
     shown = (Task.id, Task.job, Task.kind, Task.status, Task.worker, Job.id, Job.kind, Job.name,
-             Job.progress)  # fmt: skip
+             Job.project, Job.progress)  # fmt: skip
     rows = (
         Task.select(*shown)
         .join(Job)
@@ -112,10 +123,13 @@ def working_on(worker_ids: Sequence[int]) -> dict[int, Task]:
     return {row.worker_id: row for row in rows}
 
 
-def _as_out(row: Worker, task: Task | None) -> dict[str, Any]:
+def _as_out(row: Worker, task: Task | None, seen: set[int] | None) -> dict[str, Any]:
     status = status_of(row, task)
+    named = task is not None and (
+        task.job.project_id == row.project_id if seen is None else task.job_id in seen
+    )
     held_back = availability.held_back(row, now()) if status != WorkerStatus.OFFLINE else None
-    return {**row.__data__, "status": status, "current_job": _current_job(task),
+    return {**row.__data__, "status": status, "current_job": _current_job(task, named),
             "limits": row.limits or {}, "unavailable": held_back,
             "user_id": row.user_id, "project_id": row.project_id}  # fmt: skip
 
@@ -133,14 +147,14 @@ def status_of(row: Worker, task: Task | None) -> WorkerStatus:
     return WorkerStatus.IDLE
 
 
-def _current_job(task: Task | None) -> dict[str, Any] | None:
+def _current_job(task: Task | None, named: bool) -> dict[str, Any] | None:
     if task is None or task.status != TaskStatus.RUNNING:
         return None
     progress = task.job.progress
     return {
-        "id": task.job_id,
+        "id": task.job_id if named else 0,
         "kind": task.job.kind,
-        "name": task.job.name,
+        "name": task.job.name if named else UNNAMED,
         "percent": progress.get("percent"),
         "eta_seconds": progress.get("eta_seconds"),
     }

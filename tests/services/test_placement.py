@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from parsyn.services import queue, scheduling
+from parsyn.services import accounts, queue, scheduling, workers
 from parsyn.services.context import Context
+from parsyn.services.principal import ALL_SCOPES, Principal
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job, Speed, Task
 from parsyn.store.models import Model
 from parsyn.store.workers import Worker
-from parsyn.wire.states import JobStatus, StatsStatus, TaskStatus
-from tests.services.job_world import World
+from parsyn.wire.states import JobStatus, Role, StatsStatus, TaskStatus
+from tests.services.job_world import HASH, World
 
 GIB = 1 << 30
 GPU = {"gpu": "RTX 4090", "vram_total": 24 * GIB, "torch": "2.10", "bitsandbytes": True}
@@ -292,3 +293,21 @@ def test_a_priority_goes_first_and_takes_the_worker(world: World) -> None:
     assert world.dispatch() == 1
     assert world.task(second).status == TaskStatus.OFFERED
     assert world.task(first).status == TaskStatus.QUEUED
+
+
+# --- who may know ----------------------------------------------------------------------------
+
+
+def test_a_job_of_another_project_is_not_named_to_others(world: World) -> None:
+    rig_id = rig(world, "house", kind="managed")
+    job = world.start()
+    world.run(job, rig_id)
+    with world.context.database.transaction():
+        stranger = accounts.create_user("b@example.org", "Bo", "x", Role.USER, HASH)
+    other = Principal(stranger.id, Role.USER, ALL_SCOPES, "bearer")
+    with world.context.database.connection():
+        own, theirs = workers.get(world.who, rig_id), workers.get(other, rig_id)
+    assert (own["current_job"]["id"], own["status"]) == (job, "training")
+    assert own["current_job"]["name"] == world.job(job).name
+    assert (theirs["current_job"]["id"], theirs["status"]) == (0, "training")
+    assert world.job(job).name not in str(theirs)

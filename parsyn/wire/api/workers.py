@@ -80,6 +80,8 @@ class WorkerMetrics(Out):
 
 
 class CurrentJob(Out):
+    """`id` is 0, and the name says no more than that, for a job that one may not see."""
+
     id: int
     kind: str
     name: str
