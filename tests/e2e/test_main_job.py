@@ -64,6 +64,19 @@ def test_it_trains_and_tells_how_it_went(hub: HubClient, trained: dict[str, Any]
     assert trained["placement"]["chosen"]["name"]
 
 
+def test_the_next_one_like_it_is_foretold(hub: HubClient, trained: dict[str, Any]) -> None:
+    path = f"/api/v1/training-jobs/{trained['id']}"
+    again = hub.call("POST", f"{path}/duplicate", {"changes": {"export": []}})
+    path = f"/api/v1/training-jobs/{again['id']}"
+    hub.call("POST", f"{path}/start")
+    placed = hub.wait(path, lambda row: row["placement"]["chosen"] is not None, seconds=60)
+    hub.call("POST", f"{path}/cancel")
+    hub.wait(path, lambda row: row["status"] == "cancelled", seconds=60)
+    chosen = placed["placement"]["chosen"]
+    assert chosen["basis"] == "from 1 run like this on this machine"
+    assert 0 < chosen["predicted_seconds"] < 120
+
+
 def test_the_fine_tune_knows_where_it_comes_from(
     hub: HubClient, trained: dict[str, Any], tiny: dict[str, Any], dataset: dict[str, Any]
 ) -> None:

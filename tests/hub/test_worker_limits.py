@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from parsyn.services.availability import DAYS
 from parsyn.services.context import Context
-from parsyn.wire.worker import Benchmark, Heartbeat, HeartbeatAck, Limits, Measure
+from parsyn.wire.worker import (
+    Benchmark,
+    Heartbeat,
+    HeartbeatAck,
+    Limits,
+    Measure,
+    SystemMetrics,
+)
 from tests.hub.job_stage import Work, working
 
+RESULT = {"adapter_config.json": b"{}", "adapter_model.safetensors": b"adapter"}
 HOURS = {"days": ["mon", "fri"], "start": "22:00", "end": "06:00", "timezone": "Europe/Berlin"}
 
 
@@ -37,6 +47,52 @@ async def test_limits_are_set_shown_and_taken_back(work: Work) -> None:
     await agent.wait_for(Limits, lambda message: message.vram_cap is None)
     texts = [line["text"] for line in (await work.ask("GET", f"{path}/events"))["items"]]
     assert texts == ["Its limits were changed."] * 2 + ["It came, as version 0."]
+
+
+async def test_outside_of_its_hours_nothing_new_is_offered_and_what_runs_goes_on(
+    work: Work,
+) -> None:
+    agent = await work.worker()
+    path = f"/workers/{agent.welcome.worker_id}"
+    first = await work.start()
+    offer = await agent.offer()
+    await work.status(first["id"], "running")
+    in_three_days = DAYS[(datetime.now(UTC).weekday() + 3) % 7]
+    closed = {"days": [in_three_days], "start": "03:00", "end": "04:00"}
+    await work.ask("PATCH", path, {"limits": {"working_hours": [closed]}})
+    assert (await work.ask("GET", path))["status"] == "training"
+    second = await work.start()
+    await agent.complete(offer, RESULT)
+    assert (await work.status(first["id"], "completed"))["attempt"] == 1
+    words = "outside of its working hours until"
+    await work.until(second["id"], lambda row: words in (row["waiting"] or ""))
+    assert words in (await work.ask("GET", path))["unavailable"]
+    await work.ask("PATCH", path, {"limits": {}})
+    await work.status(second["id"], "running")
+
+
+async def test_a_gpu_that_somebody_works_on_is_left_alone(work: Work) -> None:
+    agent = await work.worker(hardware={"gpu": "RTX 4090", "vram_total": 24 << 30})
+    fleet = work.stage.app.extensions["parsyn"].parts["fleet"]
+
+    async def say(foreign: int) -> None:
+        await agent.send(
+            SystemMetrics(at=1.0, vram_total=24 << 30, vram_foreign=foreign, foreign_processes=1)
+        )
+        await agent.send(Heartbeat())
+        await agent.wait_for(HeartbeatAck, after=len(agent.received))
+        await fleet.store()
+
+    await say(20 << 30)
+    job = await work.start()
+    waiting = await work.until(job["id"], lambda row: row["waiting"] is not None)
+    assert "rig: Other programs use 20.0 of the 24.0 GiB of its GPU." in waiting["waiting"]
+    shown = await work.ask("GET", f"/workers/{agent.welcome.worker_id}")
+    assert shown["metrics"]["vram_foreign"] == 20 << 30
+    assert shown["unavailable"] == "Other programs use 20.0 of the 24.0 GiB of its GPU."
+    await say(0)
+    await work.ask("POST", f"/workers/{agent.welcome.worker_id}/resume")
+    await work.status(job["id"], "running")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from parsyn.services import machines, speeds
+from parsyn import clock
+from parsyn.services import evaluations, machines, speeds
 from parsyn.services.context import Context
 from parsyn.services.machines import Machine
 from parsyn.services.needs import Needs
@@ -16,6 +17,7 @@ from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job, Speed, Task
 from parsyn.store.models import Model
 from parsyn.store.workers import Worker
+from parsyn.wire.api.models import EvaluationIn
 from parsyn.wire.states import StatsStatus
 from tests.services.job_world import World
 
@@ -206,3 +208,18 @@ def test_a_removed_worker_leaves_its_speeds(any_world: World) -> None:
         Task.update(worker=None).execute()
         Worker.delete().where(Worker.id == rig).execute()
         assert Speed.get().worker_id is None
+
+
+def test_an_evaluation_is_remembered_by_its_tokens(world: World) -> None:
+    rig, _ = world.worker("rig")
+    asked = EvaluationIn(
+        model_id=world.model.id, dataset_id=world.dataset.id, evaluator="perplexity"
+    )
+    job = world.write(evaluations.create, world.context, world.who, asked)["id"]
+    key = world.run(job, rig)
+    world.write(lambda: Task.update(started_at=clock.now() - 10).execute())
+    world.complete(rig, key, metrics={})
+    with world.context.database.connection():
+        row = Speed.get()
+        assert (row.method, row.tokens) == ("perplexity", 20_000)
+        assert row.tokens_per_second == pytest.approx(2000, rel=0.2)
