@@ -7,12 +7,23 @@ import logging
 import time
 
 from parsyn.clock import now
-from parsyn.services import audit, datasets, leases, outbox, scheduling, signals, uploads
+from parsyn.services import (
+    audit,
+    datasets,
+    leases,
+    outbox,
+    scheduling,
+    signals,
+    uploads,
+    workers,
+)
 from parsyn.services.context import Context
 
 log = logging.getLogger(__name__)
 LONGEST_SECONDS = 10.0
 TIDY_SECONDS = 3600.0
+MACHINE_DAYS = 8
+"""So long is kept what machines measure of themselves every few seconds; a day of it is shown."""
 
 
 class Reconciler:
@@ -50,6 +61,12 @@ class Reconciler:
         if time.monotonic() >= self._tidy_at:
             self._tidy_at = time.monotonic() + TIDY_SECONDS
             await write(audit.forget_old, self._context)
+            await self._forget_machines()
+
+    async def _forget_machines(self) -> None:
+        ids = await self._context.database.read(workers.every_id)
+        before = now() - MACHINE_DAYS * 86_400
+        await asyncio.to_thread(self._context.metrics.forget_machines, ids, before)
 
     def _look_at_clocks(self) -> None:
         """Workers that could not be heard while this process was away did nothing wrong."""

@@ -55,6 +55,11 @@ def of_user(who: Principal) -> peewee.Expression:
     return Worker.deleted_at.is_null() & seen
 
 
+def every_id() -> list[int]:
+    """Of every worker there ever was, for housekeeping."""
+    return [row.id for row in Worker.select(Worker.id)]
+
+
 def list_page(
     who: Principal, limit: int, offset: int, status: str = "", search: str = ""
 ) -> dict[str, Any]:

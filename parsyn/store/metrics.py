@@ -247,6 +247,20 @@ class MetricsStore:
         connection.commit()
         connection.close()
 
+    def forget_machines(self, worker_ids: Iterable[int], before: float) -> int:
+        """Remove what machines measured `before`; returns how many points. One by one, so that
+        the writer never waits for long."""
+        connection = self._connect()
+        statement = self._sql("DELETE FROM machine_points WHERE worker_id = ? AND at < ?")
+        removed = 0
+        try:
+            for worker_id in worker_ids:
+                removed += max(0, connection.execute(statement, (worker_id, before)).rowcount)
+                connection.commit()
+        finally:
+            connection.close()
+        return removed
+
 
 def _copy(cursor: Any, table: str, rows: Sequence[Row]) -> None:
     """What INSERTS does, several times faster: PostgreSQL takes many rows best by COPY."""

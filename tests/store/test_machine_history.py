@@ -27,3 +27,12 @@ def test_a_long_time_is_thinned_evenly(any_context: Context) -> None:
     assert max(b - a for a, b in itertools.pairwise(times)) <= 2 * DAY / 720
     assert [body for _, body in metrics.machine(2, START + 479, 720)] == ['{"n": 48}', '{"n": 49}']
     assert metrics.machine(3, START, 720) == []
+
+
+def test_what_is_old_is_forgotten(any_context: Context) -> None:
+    metrics = any_context.metrics
+    fill(any_context, 1, 100, 10.0)
+    fill(any_context, 2, 10, 10.0)
+    assert metrics.forget_machines([1, 3], START + 900) == 90
+    assert metrics.machine(1, 0)[0][0] == START + 900
+    assert len(metrics.machine(2, 0)) == 10

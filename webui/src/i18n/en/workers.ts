@@ -27,6 +27,7 @@ export const workers = {
   "workers.added": "Added",
   "workers.no_gpu": "none",
   "workers.vram": "GPU memory",
+  "workers.foreign": "Held by other programs",
   "workers.driver": "Driver",
   "workers.cpu": "Processor",
   "workers.cpu_of": { one: "{cpu}, {count} core", other: "{cpu}, {count} cores" },

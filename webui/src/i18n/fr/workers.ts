@@ -29,6 +29,7 @@ export const workers: Translation<typeof english> = {
   "workers.added": "Ajoutée",
   "workers.no_gpu": "aucun",
   "workers.vram": "Mémoire GPU",
+  "workers.foreign": "Prise par d'autres programmes",
   "workers.driver": "Pilote",
   "workers.cpu": "Processeur",
   "workers.cpu_of": { one: "{cpu}, {count} cœur", other: "{cpu}, {count} cœurs", many: "{cpu}, {count} cœurs" },

@@ -81,7 +81,7 @@ function Ranking({ placement, worker }: { placement: PlacementOut; worker: numbe
           </span>
           <Prediction worker={one} slowest={slowest} />
           <span className="min-w-0 flex-1 text-muted max-sm:basis-full">
-            {one.reason}
+            {[one.reason, one.basis].filter(Boolean).join(" · ")}
             {one.busy && typeof one.wait_seconds === "number" && <> {t("placement.free_in", { time: format.duration(one.wait_seconds) })}</>}
           </span>
         </li>
@@ -97,7 +97,7 @@ function Prediction({ worker, slowest }: { worker: RankedWorker; slowest: number
   if (typeof run !== "number") return <span className="w-52 text-muted">{t("placement.no_prediction")}</span>
   const share = (seconds: number) => `${(seconds / slowest) * 100}%`
   return (
-    <span className="flex w-52 items-center gap-2" title={worker.basis ?? undefined}>
+    <span className="flex w-52 items-center gap-2">
       <span aria-hidden className="flex h-1.5 w-24 shrink-0 overflow-hidden rounded-full bg-sunken">
         <span className="bg-line-strong" style={{ width: share(wait ?? 0) }} />
         <span className="bg-accent" style={{ width: share(run) }} />

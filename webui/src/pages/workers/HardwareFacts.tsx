@@ -16,6 +16,7 @@ export function HardwareFacts({ worker }: { worker: WorkerOut }) {
           ...(hardware?.gpu
             ? ([
                 [t("workers.vram"), <Bytes value={hardware.vram_total} />],
+                ...(metrics?.vram_foreign ? [[t("workers.foreign"), <Bytes value={metrics.vram_foreign} />]] : []),
                 [t("workers.driver"), [hardware.driver, hardware.cuda && `CUDA ${hardware.cuda}`].filter(Boolean).join(" · ") || "–"],
               ] as [string, React.ReactNode][])
             : []),
