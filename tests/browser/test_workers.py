@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -46,6 +47,7 @@ def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Mac
     assert install == f"curl -fsSL {appliance.url}/install/worker | sh"
     assert re.match(r"printf '%s' enroll_\S+ \| parsyn init --url http", init)
     assert start == "parsyn start"
+    assert httpx.get(install.split()[2], trust_env=False).text.startswith("#!/bin/sh")
     expect(dialog.get_by_text("Waiting for the machine")).to_be_visible()
 
     machine.run(init)
