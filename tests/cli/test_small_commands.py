@@ -61,15 +61,6 @@ def test_logs_shows_the_end_of_the_log(tmp_path: Path) -> None:
     assert lines == [f"line {n}" for n in range(300, 500)]
 
 
-def test_doctor_on_a_machine_that_is_not_set_up(tmp_path: Path) -> None:
-    result = run("doctor", "--dir", str(tmp_path), "--json", PLATFORM_URL="", WORKER_API_KEY="")
-    assert result.returncode == 1
-    (row,) = json.loads(result.stdout)
-    assert (row["title"], row["level"]) == ("Configuration", "error")
-    assert "PLATFORM_URL is not set" in row["found"]
-    assert row["advice"] == "Run `parsyn init`."
-
-
 def test_demo_takes_no_folder_that_is_in_use(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     said = one_line(run("demo", "--exit", "--data", str(tmp_path)), 2)

@@ -23,9 +23,11 @@ INSTALLER = HUB_DIR / "install_worker.sh"
 
 @dataclass
 class Machine:
-    """An empty home with a bare PATH; where the tests are root, of a user without rights."""
+    """An empty home with a bare PATH; where the tests are root, of a user without rights unless
+    `as_root`."""
 
     home: Path
+    as_root: bool = False
 
     @property
     def prefix(self) -> Path:
@@ -38,17 +40,17 @@ class Machine:
     def run(
         self, *command: str, stdin: str = "", path: str = BARE_PATH, **env: str
     ) -> subprocess.CompletedProcess[str]:
-        as_nobody = (
-            {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
-        )
+        nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        drop = nobody if os.getuid() == 0 and not self.as_root else {}
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=240, check=False,
-            cwd=self.home, env={"HOME": str(self.home), "PATH": path, **env}, **as_nobody,
+            cwd=self.home, env={"HOME": str(self.home), "PATH": path, **env}, **drop,
         )  # fmt: skip
 
     def install(self, script: str, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
         """As `curl … | sh -s -- options` does."""
-        return self.run("sh", "-s", "--", *options, stdin=script, **env)
+        where = ("--prefix", str(self.prefix)) if self.as_root else ()
+        return self.run("sh", "-s", "--", *where, *options, stdin=script, **env)
 
 
 @pytest.fixture
@@ -78,7 +80,9 @@ def script(hub: Appliance) -> str:
     return answer.text
 
 
-@pytest.fixture(scope="session")
-def python() -> str:
-    """The Python of the tests, with everything that an agent needs."""
+@pytest.fixture
+def python(machine: Machine) -> str:
+    """The Python of the tests, with all that an agent needs; not every user can get at it."""
+    if machine.run("sh", "-c", f"'{sys.executable}' -V").returncode:
+        machine.as_root = True
     return sys.executable

@@ -17,7 +17,7 @@ OLD = "#!/bin/sh\necho an older one\n"
 
 
 @pytest.fixture
-def installed(machine: Machine, script: str, python: str) -> Iterator[Machine]:
+def installed(machine: Machine, python: str, script: str) -> Iterator[Machine]:
     done = machine.install(script, "--runtime", "existing", PARSYN_PYTHON=python)
     assert done.returncode == 0, done.stderr
     yield machine

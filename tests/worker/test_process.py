@@ -1,4 +1,4 @@
-"""The agent as a process: set up, started, seen, stopped; and what `doctor` finds."""
+"""The agent as a process: set up, started, seen, drained, stopped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.wire.worker import CloseCode
+from parsyn_worker import doctor_machine
 from parsyn_worker import main as agent
-from parsyn_worker import probe
 from parsyn_worker.config import read_env
 from tests.worker.fake_hub import FakeHub
 
@@ -86,7 +86,7 @@ async def test_start_status_logs_stop(hub: FakeHub, folder: Path) -> None:
 async def test_a_refused_start_says_why(
     hub: FakeHub, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "ask_torch", lambda _: probe.TorchFacts(device_ok=True))
+    monkeypatch.setattr(doctor_machine, "_trials", lambda _: ({}, ""))
     hub.refuse_with = (CloseCode.KEY_EXHAUSTED, "3 of 3 used")
     agent.init_worker(folder, url=hub.url, key="enroll_good", device="cpu")
     with pytest.raises(ParsynError, match=r"used up.*3 of 3 used"):
@@ -96,35 +96,6 @@ async def test_a_refused_start_says_why(
     socket = next(row for row in findings if row["title"] == "WebSocket")
     assert socket["level"] == "error"
     assert "3 of 3 used" in socket["found"]
-
-
-async def test_doctor_on_a_good_machine(
-    hub: FakeHub, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = probe.TorchFacts(torch="2", device_ok=True, bf16=True)
-    monkeypatch.setattr(probe, "ask_torch", lambda device: facts)
-    agent.init_worker(folder, url=hub.url, key="enroll_good", device="cpu")
-    rows = await asyncio.to_thread(agent.run_doctor, folder)
-    assert [row["title"] for row in rows if row["level"] == "error"] == []
-    assert {"Configuration", "DNS", "TCP", "Hub", "WebSocket", "Device"} <= {
-        row["title"] for row in rows
-    }
-    assert all(row["advice"] for row in rows if row["level"] != "ok")
-
-
-async def test_doctor_finds_what_is_wrong(
-    hub: FakeHub, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (row,) = agent.run_doctor(folder)
-    assert (row["level"], row["title"]) == ("error", "Configuration")
-    monkeypatch.setattr(probe, "ask_torch", lambda _: probe.TorchFacts(error="no such device"))
-    agent.init_worker(folder, url=hub.url, key="wkr_unknown", device="cpu")
-    rows = {row["title"]: row for row in await asyncio.to_thread(agent.run_doctor, folder)}
-    assert "does not know this key" in rows["WebSocket"]["found"]
-    assert "no such device" in rows["Device"]["found"]
-    await hub.vanish()
-    rows = {row["title"]: row for row in await asyncio.to_thread(agent.run_doctor, folder)}
-    assert rows["TCP"]["level"] == rows["Hub"]["level"] == "error"
 
 
 def test_the_foreground_says_in_one_line_what_is_missing(

@@ -47,11 +47,22 @@ class Runtime:
     image: str = ""
 
     def command(
-        self, module: str, *arguments: str, folder: Path, cache: Path, gpu: bool = True
+        self,
+        module: str,
+        *arguments: str,
+        folder: Path,
+        cache: Path,
+        gpu: bool = True,
+        purpose: str = "",
+        passing: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Run a module of the agent; `folder` and `cache` must be what it will use."""
+        """Run a module of the agent; `folder` and `cache` must be what it will use.
+
+        A container is named by its `purpose` too, and gets the variables of `passing`.
+        """
         if self.kind == "container":
-            return [*self._container(folder, cache, gpu), "python", "-P", "-m", module, *arguments]
+            start = self._container(folder, cache, gpu, purpose, passing or {})
+            return [*start, "python", "-P", "-m", module, *arguments]
         return [self.python or sys.executable, "-P", "-m", module, *arguments]
 
     def environment(self, environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -64,15 +75,18 @@ class Runtime:
             env["PYTHONPATH"] = os.pathsep.join([self.code, *kept])
         return env
 
-    def _container(self, folder: Path, cache: Path, gpu: bool) -> list[str]:
+    def _container(
+        self, folder: Path, cache: Path, gpu: bool, purpose: str, passing: Mapping[str, str]
+    ) -> list[str]:
         for path in (folder, cache):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         names = [item.name for item in SETTINGS if os.environ.get(item.name)]
         passed = [*names, *(name for name in PROXIES if os.environ.get(name)), PID_VARIABLE]
         own = [f"PARSYN_WORKER_DIR={folder}", f"CACHE_DIR={cache}", f"HOME={cache}"]
+        own += [f"{name}={value}" for name, value in passing.items()]
         mounts = {str(folder): str(folder), str(cache): str(cache)}
         return [
-            self.engine, "run", "--rm", "--init", "--name", container_name(folder),
+            self.engine, "run", "--rm", "--init", "--name", container_name(folder, purpose),
             "--network", "host", "--shm-size", "1g", *_rights(self.engine),
             *(_devices(self.engine) if gpu else ()),
             *(part for pair in mounts.items() for part in ("--volume", ":".join(pair))),
@@ -93,9 +107,10 @@ def _devices(engine: str) -> list[str]:
     return ["--device", "nvidia.com/gpu=all"] if "podman" in engine else ["--gpus", "all"]
 
 
-def container_name(folder: Path) -> str:
-    """One container for each agent's folder."""
-    return f"parsyn-worker-{hashlib.sha256(str(folder).encode()).hexdigest()[:10]}"
+def container_name(folder: Path, purpose: str = "") -> str:
+    """One container for each agent's folder and purpose."""
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:10]
+    return "-".join(("parsyn-worker", digest, *([purpose] if purpose else ())))
 
 
 def agent_pid() -> int:
