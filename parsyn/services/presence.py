@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ from parsyn.wire.worker import (
     Welcome,
 )
 
+log = logging.getLogger(__name__)
 BROKEN = "The connection broke before it could answer."
 
 
@@ -224,7 +227,11 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
 
 
 def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:
-    """Keep the agent's measurement."""
+    """Keep the agent's measurement; one that no machine can have is dropped."""
+    figures = (benchmark.score, benchmark.tflops, benchmark.bandwidth_gbs, benchmark.max_batch)
+    if not all(math.isfinite(figure) and figure >= 0 for figure in figures):
+        log.warning("worker %d sent a benchmark that cannot be: %s", worker_id, benchmark)
+        return
     values = benchmark.model_dump(exclude={"type"})
     worker = Worker.by_id(worker_id)
     if worker is None or worker.benchmark == values:

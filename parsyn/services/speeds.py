@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from parsyn.store.jobs import Job, Speed, Task
 from parsyn.store.workers import Worker
 from parsyn.wire.tasks import Manifest
 
+log = logging.getLogger(__name__)
 LATEST = 5
 """So many of the latest runs are looked at; their median counts."""
 REMEMBERED = 2000
@@ -32,6 +34,15 @@ FLOPS_PER_TOKEN = {"full": 6, "frozen": 4, "forward": 2}
 
 def keep(context: Context, task: Task, job: Job, manifest: Manifest) -> None:
     """Remember how fast a task was that has just completed; nothing where it cannot be told."""
+    try:
+        with context.database.peewee.atomic():
+            _keep(context, task, job, manifest)
+    except Exception:
+        # A forecast may be worse for it; the job is done all the same.
+        log.exception("the speed of job %d is not remembered", job.id)
+
+
+def _keep(context: Context, task: Task, job: Job, manifest: Manifest) -> None:
     needs = Needs.from_dict(task.needs)
     if needs.method is None or needs.parameters is None or task.worker_id is None:
         return

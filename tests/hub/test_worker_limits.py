@@ -152,6 +152,19 @@ async def test_a_fresh_benchmark(work: Work) -> None:
     assert "came, went" in wrong["detail"]
 
 
+async def test_a_benchmark_that_cannot_be_is_dropped(work: Work) -> None:
+    agent = await work.worker()
+    for score in ("NaN", "Infinity", "-1"):
+        await agent.socket.send(
+            f'{{"type": "benchmark", "score": {score}, "tflops": 1, "bandwidth_gbs": 1,'
+            ' "max_batch": 1, "measured_at": 1}'
+        )
+    await agent.send(Heartbeat())
+    await agent.wait_for(HeartbeatAck)
+    shown = await work.ask("GET", f"/workers/{agent.welcome.worker_id}")
+    assert shown["benchmark"] is None
+
+
 async def test_who_is_away_is_not_measured(work: Work) -> None:
     made = await work.ask("POST", "/workers", {"name": "rig"}, status=201)
     path = f"/workers/{made['worker']['id']}/benchmark"

@@ -11,7 +11,7 @@ from parsyn.services.context import Context
 from parsyn.services.principal import ALL_SCOPES, Principal
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job, Speed, Task
-from parsyn.store.models import Model
+from parsyn.store.models import Model, ModelFile
 from parsyn.store.workers import Worker
 from parsyn.wire.states import JobStatus, Role, StatsStatus, TaskStatus
 from tests.services.job_world import HASH, World
@@ -209,6 +209,23 @@ def test_why_it_is_passed_over(
     }  # fmt: skip
     world.write(lambda: Worker.update(**free).execute())
     assert world.dispatch() == 1
+
+
+def test_a_model_that_brings_code_wants_to_be_trusted(world: World) -> None:
+    body = b'{"model_type": "odd", "auto_map": {"AutoModel": "odd.OddModel"}}'
+    world.context.storage.put("models/config.json", [body])
+    with world.context.database.transaction():
+        ModelFile.create(
+            model=world.model, path="config.json", key="models/config.json", size=len(body),
+            sha256="c0" * 32,
+        )  # fmt: skip
+    rig(world, "wary")
+    job = world.start()
+    assert world.dispatch() == 0
+    assert "TRUST_REMOTE_CODE" in reason(world, job, "wary")
+    trusting = rig(world, "trusting", trust_remote_code=True)
+    assert world.dispatch() == 1
+    assert world.task(job).worker_id == trusting
 
 
 def test_what_just_fits_is_not_refused(world: World) -> None:
