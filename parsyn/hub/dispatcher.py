@@ -16,7 +16,7 @@ from parsyn.services.context import Context
 log = logging.getLogger(__name__)
 EXPLAIN_SECONDS = 1.0
 """At most so often all that waits is compared with the whole fleet."""
-TOLD_AT_ONCE = 20
+TOLD_AT_ONCE = 5
 """So that nobody waits long for the database meanwhile."""
 
 

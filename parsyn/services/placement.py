@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
@@ -99,16 +100,24 @@ class Placement:
 
     def take_away(self, work: Mapping[int, Work]) -> None:
         """What has been given to others meanwhile is busy now, as far as anybody looks."""
-        while any(one.machine.id in work for one in islice(self.free, SHOWN)):
-            still = deque[Ranked]()
-            for one in self.free:
-                one.work = work.get(one.machine.id)
-                (still if one.work is None else self.busy).append(one)
-            self.free = still
+        free = self.free
+        while free and free[0].machine.id in work:
+            self._give(free.popleft(), work)
+        if any(one.machine.id in work for one in islice(free, SHOWN)):
+            taken = [one for one in free if one.machine.id in work]
+            self.free = deque(one for one in free if one.machine.id not in work)
+            for one in taken:
+                self._give(one, work)
+
+    def _give(self, one: Ranked, work: Mapping[int, Work]) -> None:
+        one.work = work[one.machine.id]
+        self.busy.append(one)
 
     def as_record(self, needs: Needs, *, chosen: bool) -> dict[str, Any]:
         """`PlacementOut` of a job that is offered to the first of `free`, or waits."""
-        first = [*self.free][:SHOWN] + sorted(self.busy, key=_done_order)[:SHOWN]
+        first = list(islice(self.free, SHOWN))
+        if not chosen or len(first) < SHOWN:
+            first += nsmallest(SHOWN, self.busy, key=_done_order)
         if not chosen:
             first.sort(key=_done_order)
         ranked = [one.as_out() for one in first[:SHOWN]]

@@ -22,7 +22,7 @@ from parsyn.wire.worker import Offer
 specs: TypeAdapter[TaskSpec] = TypeAdapter(TaskSpec)
 AT_A_TIME = 200
 """So many waiting tasks are read from the database at once."""
-FIRST_WORDS = 20
+FIRST_WORDS = 5
 """So many tasks that have just come are told at once why they wait; the others a moment later."""
 
 
