@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pynvml
 import pytest
 
 from parsyn.wire.worker import Accepted, Drain, Limits, Refused
@@ -88,6 +92,55 @@ async def test_a_gpu_that_somebody_else_fills_takes_nothing(
     await hub.send(large.model_copy(update={"attempt": 2}))
     await hub.wait_for(Accepted)
     await hub.send(Drain())
+
+
+class FakeDriver:
+    """A GPU as NVML tells of it: who holds how much."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, held: dict[int, int], used: int) -> None:
+        self.held, self.used = held, used
+        processes = [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held.items()]
+        for name, answer in (
+            ("nvmlDeviceGetComputeRunningProcesses", lambda handle: processes),
+            ("nvmlDeviceGetGraphicsRunningProcesses", lambda handle: []),
+            ("nvmlDeviceGetMemoryInfo", self.memory),
+            ("nvmlDeviceGetUtilizationRates", lambda handle: SimpleNamespace(gpu=70)),
+        ):
+            monkeypatch.setattr(pynvml, name, answer)
+        monkeypatch.setattr(probe, "_gpu", lambda device: nullcontext("the GPU"))
+
+    def memory(self, handle: str, version: int | None = None) -> SimpleNamespace:
+        return SimpleNamespace(total=24 * GIB, used=self.used)
+
+
+def test_the_driver_is_asked_whose_the_memory_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        FakeDriver(monkeypatch, {child.pid: 6 * GIB, 1: 5 * GIB}, 11 * GIB)
+        metrics = probe.system_metrics("cuda:0", tmp_path)
+        assert (metrics.vram_used, metrics.vram_foreign) == (11 * GIB, 5 * GIB)
+        assert (metrics.foreign_processes, metrics.gpu_utilization) == (1, 70.0)
+        assert probe.room("cuda:0") == (19 * GIB, 24 * GIB)
+    finally:
+        child.communicate()
+
+
+def test_a_driver_that_cannot_say_it_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    driver = FakeDriver(monkeypatch, {}, 3 * GIB)
+
+    def too_old(handle: str, version: int | None = None) -> SimpleNamespace:
+        if version is not None:
+            raise RuntimeError("Function Not Found")
+        return driver.memory(handle)
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", too_old)
+    metrics = probe.system_metrics("cuda:0", tmp_path)
+    assert (metrics.vram_used, metrics.vram_foreign) == (3 * GIB, None)
+    assert probe.room("cuda:0") is None
 
 
 def test_a_machine_without_gpu_says_nothing_of_it(tmp_path: Any) -> None:
