@@ -52,6 +52,14 @@ class PostgresServer:
         """Make the cluster and wait until it answers."""
         options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"]
         self._run("initdb", "-D", str(self._data), "-U", "postgres", *options)
+        self._serve()
+
+    def restart(self) -> None:
+        """Break every connection, lose what was not committed, recover, and answer again."""
+        self._halt()
+        self._serve()
+
+    def _serve(self) -> None:
         self._process = subprocess.Popen(
             [
                 *self._as_user, str(self._binaries / "postgres"), "-D", str(self._data),
@@ -84,10 +92,13 @@ class PostgresServer:
 
     def stop(self) -> None:
         """End the server at once and remove its folder."""
+        self._halt()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _halt(self) -> None:
         if self._process is not None:
             self._run("pg_ctl", "stop", "-D", str(self._data), "-m", "immediate")
             self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answers(self) -> bool:
         asked = subprocess.run(

@@ -6,10 +6,12 @@ lost or doubled.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -74,6 +76,14 @@ class Rig:
         if self.process:
             self.process.wait()
 
+    def owes(self) -> bool:
+        """Whether the hub has still to acknowledge something."""
+        path = Path(self.env["CACHE_DIR"]) / "state" / "cpu" / "spool.db"
+        if not path.exists():
+            return False
+        with contextlib.closing(sqlite3.connect(path)) as spool:
+            return bool(spool.execute("SELECT COUNT(*) FROM message").fetchone()[0])
+
     def wait_for_death(self) -> int:
         assert self.process
         return self.process.wait(PATIENCE)
@@ -98,6 +108,7 @@ class Yard:
         self.hub = Appliance(folder / "data", env=dict(self.env))
         self.rigs: list[Rig] = []
         self.accepted: list[Asked] = []
+        self.removed: set[str] = set()
         self.http = httpx.Client(
             headers={"Authorization": f"Bearer {self.furniture.api_key}"},
             trust_env=False, timeout=10,
@@ -224,8 +235,11 @@ class Yard:
             base.close()
 
     def _owed(self, base: Any) -> bool:
+        """Whether an effect, or something that an agent has to say, is still on its way."""
         with base.database.connection():
-            return bool(Outbox.select().where(Outbox.done_at.is_null()).exists())
+            if Outbox.select().where(Outbox.done_at.is_null()).exists():
+                return True
+        return any(rig.owes() for rig in self.rigs if rig.name not in self.removed)
 
 
 def _install_plugin(site: Path) -> Path:

@@ -17,6 +17,7 @@ from parsyn.wire.worker import Accepted, Cancel, Offer, Refused, TaskKey
 from parsyn_worker import probe
 from parsyn_worker.attempt import RESTARTED, Attempt, Stop, Tools, remove_folder
 from parsyn_worker.courier import Courier
+from parsyn_worker.failures import classify
 from parsyn_worker.journal import Journal
 from parsyn_worker.session import Session
 from parsyn_worker.spool import Spool
@@ -176,12 +177,7 @@ class Roster:
             await attempt.run()
         except Exception as error:
             log.exception("Task %d broke in the agent.", entry.key.task_id)
-            failure = Failure(
-                reason=FailureReason.INTERNAL,
-                message="The agent itself failed at this task; its log has the details.",
-                line=f"{type(error).__name__}: {error}",
-            )
-            await entry.courier.result("failed", time.time(), failure=failure)
+            await entry.courier.result("failed", time.time(), failure=_own_failure(error))
 
     async def _live(self, entry: Entry, journal: Journal) -> None:
         async with journal:
@@ -255,6 +251,15 @@ def _no_room(needed: int | None, room: tuple[int, int] | None) -> str | None:
         return None
     free, total, least = (f"{size / 2**30:.1f}" for size in (*room, needed))
     return f"Other programs leave {free} of its GPU's {total} GiB; the job needs at least {least}."
+
+
+def _own_failure(error: Exception) -> Failure:
+    """What broke in the agent itself; a full disk has a name, and another agent may have room."""
+    failure = classify(error)
+    if failure.reason is FailureReason.INTERNAL:
+        message = "The agent itself failed at this task; its log has the details."
+        failure = failure.model_copy(update={"message": message})
+    return failure
 
 
 def _pair(key: TaskKey) -> tuple[int, int]:
