@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,6 +45,8 @@ log = logging.getLogger(__name__)
 HELLO_SECONDS = 20.0
 SEND_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
+AWAY_SECONDS = 0.5
+"""A timer that is so late was not late because of the agent."""
 ABSENT_SECONDS = 10.0
 """How long a worker may be away before people see it as offline."""
 
@@ -148,16 +151,13 @@ class WorkerSockets:
         """Until the agent is silent for too long, sends nonsense, or something breaks."""
         desk = Desk(self.hub, connection)
         limit = self.context.settings.number("leases.offline_seconds")
-        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(limit) as patience:
-                while connection.outbox.closing is None:
-                    frame = await socket.receive()
-                    patience.reschedule(loop.time() + limit)
-                    connection.heard_at = loop.time()
-                    message = _understood(frame)
-                    if message is not None:
-                        await desk.take(message)
+            while connection.outbox.closing is None:
+                frame = await _frame(socket, limit)
+                connection.heard_at = time.monotonic()
+                message = _understood(frame)
+                if message is not None:
+                    await desk.take(message)
         except TimeoutError:
             connection.outbox.close(CloseCode.SILENT, f"Nothing was heard for {limit:.0f} s.")
         except ValidationError as error:
@@ -187,6 +187,23 @@ class WorkerSockets:
         await asyncio.sleep(min(ABSENT_SECONDS, 2 * self.fleet.every))
         if self.broker.connection(worker_id) is None:
             await self.context.database.write(presence.absent, self.context, worker_id)
+
+
+async def _frame(socket: Websocket, limit: float) -> str | bytes:
+    """The next frame. Raises TimeoutError after `limit` seconds of silence.
+
+    Where this process itself was away (stopped, suspended), what came meanwhile is still to be
+    looked at, and the agent has done nothing wrong.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        deadline = loop.time() + limit
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await socket.receive()
+        except TimeoutError:
+            if loop.time() < deadline + AWAY_SECONDS:
+                raise
 
 
 async def _pass_on(socket: Websocket, message: HubMessage) -> None:

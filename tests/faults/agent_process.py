@@ -60,6 +60,7 @@ class AgentProcess:
         self.agent: Agent | None = None
         self.damaged: list[str] = []
         self.task_points: dict[str, int] = {}
+        self.may_not_start: Callable[[], bool] = lambda: False
 
     def environment(self) -> dict[str, str]:
         own = "WORKER_API_KEY" if self.key.startswith("wkr_") else "WORKER_ENROLLMENT_KEY"
@@ -74,7 +75,7 @@ class AgentProcess:
         }
 
     def start(self) -> None:
-        if self.process.alive and self.agent is not None:
+        if (self.process.alive and self.agent is not None) or self.may_not_start():
             return
         self.process = Process(self.name, skew=self.process.skew)
         self.process.on_death.append(self._died)

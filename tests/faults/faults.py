@@ -42,6 +42,8 @@ SPAN = 100.0
 DURATIONS = (0.5, 3.0, 10.0, 25.0, 45.0, 90.0)
 """Some shorter than the leases (22.5 s and 15 s more), some longer."""
 
+NEVER = 1e9
+
 Strike = Callable[["Case", "Fault"], Awaitable[None]]
 
 
@@ -55,24 +57,30 @@ class Fault:
     seconds: float
     dice: list[float] = field(default_factory=list)
 
+    @property
+    def harmless(self) -> bool:
+        return self.seconds < HARMLESS[self.name]
+
     def __str__(self) -> str:
         return f"{self.name} for {self.seconds:g} s"
 
 
 REPERTOIRE: dict[str, tuple[int, Strike]] = {}
+HARMLESS: dict[str, float] = {}
+"""Faults that must not cost an attempt when they are shorter than so many seconds."""
 
 
-def fault(weight: int) -> Callable[[Strike], Strike]:
+def fault(weight: int, harmless_below: float = 0.0) -> Callable[[Strike], Strike]:
     def register(strike: Strike) -> Strike:
         name = getattr(strike, "__name__", "").replace("_", " ")
-        REPERTOIRE[name] = (weight, strike)
+        REPERTOIRE[name], HARMLESS[name] = (weight, strike), harmless_below
         return strike
 
     return register
 
 
 def draw(luck: random.Random) -> list[Fault]:
-    """One to six faults."""
+    """One to seven faults."""
     names = list(REPERTOIRE)
     weights = [REPERTOIRE[name][0] for name in names]
     return [
@@ -83,7 +91,7 @@ def draw(luck: random.Random) -> list[Fault]:
             luck.choice(DURATIONS) * luck.uniform(0.7, 1.3),
             [luck.random() for _ in range(4)],
         )
-        for name in luck.choices(names, weights, k=luck.randint(1, 6))
+        for name in luck.choices(names, weights, k=luck.randint(1, 7))
     ]
 
 
@@ -98,7 +106,7 @@ def _agent(case: Case, fault: Fault) -> AgentProcess:
 # --- the hub and what it stands on ------------------------------------------------------------
 
 
-@fault(4)
+@fault(4, harmless_below=NEVER)
 async def hub_killed(case: Case, fault: Fault) -> None:
     hub = _hub(case, fault)
     hub.kill()
@@ -108,7 +116,7 @@ async def hub_killed(case: Case, fault: Fault) -> None:
         await hub.start()
 
 
-@fault(2)
+@fault(2, harmless_below=NEVER)
 async def hub_restarted(case: Case, fault: Fault) -> None:
     hub = _hub(case, fault)
     await hub.shut_down()
@@ -117,7 +125,7 @@ async def hub_restarted(case: Case, fault: Fault) -> None:
         await hub.start()
 
 
-@fault(2)
+@fault(2, harmless_below=10)
 async def hub_stopped(case: Case, fault: Fault) -> None:
     """SIGSTOP and SIGCONT, or a laptop's lid."""
     process = _hub(case, fault).process
@@ -133,7 +141,7 @@ HUB_POINTS = (
 )  # fmt: skip
 
 
-@fault(10)
+@fault(10, harmless_below=NEVER)
 async def hub_dies_at_a_point(case: Case, fault: Fault) -> None:
     hub = _hub(case, fault)
     point = HUB_POINTS[int(fault.dice[1] * len(HUB_POINTS))]
@@ -150,7 +158,7 @@ async def hub_dies_at_a_point(case: Case, fault: Fault) -> None:
         await hub.start()
 
 
-@fault(2)
+@fault(2, harmless_below=NEVER)
 async def jobs_die_at_a_point(case: Case, fault: Fault) -> None:
     points = ("job.before", "job.after", "outbox.before", "outbox.effect", "outbox.after")
     process = case.jobs.process
@@ -160,12 +168,12 @@ async def jobs_die_at_a_point(case: Case, fault: Fault) -> None:
         case.jobs.start()
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def redis_flushed(case: Case, _: Fault) -> None:
     case.redis.flush()
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def redis_down(case: Case, fault: Fault) -> None:
     case.redis.flush()
     case.redis.down = True
@@ -173,21 +181,21 @@ async def redis_down(case: Case, fault: Fault) -> None:
     case.redis.down = False
 
 
-@fault(2)
+@fault(2, harmless_below=10)
 async def database_away(case: Case, fault: Fault) -> None:
     case.troubles.database_away = True
     await asyncio.sleep(fault.seconds)
     case.troubles.database_away = False
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def storage_full(case: Case, fault: Fault) -> None:
     case.troubles.disk_full = True
     await asyncio.sleep(fault.seconds)
     case.troubles.disk_full = False
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def hub_clock_jumps(case: Case, fault: Fault) -> None:
     _hub(case, fault).process.skew += (fault.dice[1] - 0.5) * 7200
 
@@ -201,6 +209,16 @@ async def agent_killed(case: Case, fault: Fault) -> None:
     agent.kill()
     await asyncio.sleep(fault.seconds)
     agent.start()
+
+
+@fault(4)
+async def agent_is_gone_for_good(case: Case, fault: Fault) -> None:
+    """Another one has to take over: it will not say what it had still to say."""
+    left = [agent for agent in case.agents if agent.name not in case.person.removed]
+    if len(left) > 1 and len(case.gone) == 0:
+        agent = left[int(fault.dice[0] * len(left))]
+        case.gone.add(agent.name)
+        agent.vanish() if fault.dice[1] < 0.5 else agent.kill()
 
 
 @fault(2)
@@ -219,7 +237,7 @@ async def agent_restarted(case: Case, fault: Fault) -> None:
     agent.start()
 
 
-@fault(4)
+@fault(4, harmless_below=10)
 async def agent_stopped(case: Case, fault: Fault) -> None:
     process = _agent(case, fault).process
     process.stop()
@@ -262,7 +280,7 @@ async def task_dies_at_a_point(case: Case, fault: Fault) -> None:
         agent.task_points = points
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def agent_disk_full(case: Case, fault: Fault) -> None:
     agent = _agent(case, fault)
     agent.disk_full = True
@@ -270,7 +288,7 @@ async def agent_disk_full(case: Case, fault: Fault) -> None:
     agent.disk_full = False
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def agent_clock_jumps(case: Case, fault: Fault) -> None:
     _agent(case, fault).process.skew += (fault.dice[1] - 0.5) * 7200
 
@@ -278,11 +296,11 @@ async def agent_clock_jumps(case: Case, fault: Fault) -> None:
 @fault(1)
 async def worker_removed(case: Case, fault: Fault) -> None:
     names = [agent.name for agent in case.agents if agent.name in case.furniture.workers]
-    if len(names) - len(case.person.removed) > 1:
+    if len(names) - len(case.person.removed | case.gone) > 1:
         await case.person.remove(names[int(fault.dice[0] * len(names))])
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def two_agents_with_one_key(case: Case, fault: Fault) -> None:
     """A copied folder: the second one knows the key, and nothing of the tasks."""
     agent = _agent(case, fault)
@@ -294,7 +312,7 @@ async def two_agents_with_one_key(case: Case, fault: Fault) -> None:
     twin.kill()
 
 
-@fault(2)
+@fault(2, harmless_below=NEVER)
 async def worker_drained(case: Case, fault: Fault) -> None:
     names = [agent.name for agent in case.agents if agent.name in case.furniture.workers]
     worker_id, _ = case.furniture.workers[names[0]]
@@ -306,7 +324,7 @@ async def worker_drained(case: Case, fault: Fault) -> None:
 # --- the network ------------------------------------------------------------------------------
 
 
-@fault(4)
+@fault(4, harmless_below=10)
 async def link_cut(case: Case, fault: Fault) -> None:
     agent = _agent(case, fault)
     link = case.network.link(agent.name)
@@ -317,7 +335,7 @@ async def link_cut(case: Case, fault: Fault) -> None:
     case.network.flush()
 
 
-@fault(5)
+@fault(5, harmless_below=10)
 async def link_half_open(case: Case, fault: Fault) -> None:
     link = case.network.link(_agent(case, fault).name)
     link.holds_up = fault.dice[1] < 0.7
@@ -327,7 +345,7 @@ async def link_half_open(case: Case, fault: Fault) -> None:
     case.network.flush()
 
 
-@fault(2)
+@fault(2, harmless_below=10)
 async def link_slow(case: Case, fault: Fault) -> None:
     link = case.network.link(_agent(case, fault).name)
     link.delay = 1 + 8 * fault.dice[1]
@@ -335,7 +353,7 @@ async def link_slow(case: Case, fault: Fault) -> None:
     link.delay = 0.0
 
 
-@fault(3)
+@fault(3, harmless_below=10)
 async def link_flaps(case: Case, fault: Fault) -> None:
     agent = _agent(case, fault)
     end = case.loop.time() + fault.seconds
@@ -344,7 +362,7 @@ async def link_flaps(case: Case, fault: Fault) -> None:
         await asyncio.sleep(1 + 4 * fault.dice[1])
 
 
-@fault(2)
+@fault(2, harmless_below=NEVER)
 async def frames_come_twice(case: Case, fault: Fault) -> None:
     link = case.network.link(_agent(case, fault).name)
     link.twice = 0.3
@@ -352,7 +370,7 @@ async def frames_come_twice(case: Case, fault: Fault) -> None:
     link.twice = 0.0
 
 
-@fault(3)
+@fault(3, harmless_below=NEVER)
 async def http_breaks(case: Case, fault: Fault) -> None:
     link = case.network.link(_agent(case, fault).name)
     link.loses = 0.6
@@ -360,7 +378,7 @@ async def http_breaks(case: Case, fault: Fault) -> None:
     link.loses = 0.0
 
 
-@fault(1)
+@fault(1, harmless_below=NEVER)
 async def http_breaks_for_the_user(case: Case, fault: Fault) -> None:
     link = case.network.link("person")
     link.loses = 0.5
@@ -368,7 +386,7 @@ async def http_breaks_for_the_user(case: Case, fault: Fault) -> None:
     link.loses = 0.0
 
 
-@fault(2)
+@fault(2, harmless_below=NEVER)
 async def proxy_cuts_what_is_idle(case: Case, fault: Fault) -> None:
     link = case.network.link(_agent(case, fault).name)
     link.idle = 3 + 10 * fault.dice[1]
@@ -379,15 +397,13 @@ async def proxy_cuts_what_is_idle(case: Case, fault: Fault) -> None:
 # --- liars ------------------------------------------------------------------------------------
 
 
-@fault(4)
+@fault(8, harmless_below=NEVER)
 async def a_liar(case: Case, fault: Fault) -> None:
     """A registered worker that claims every task there is, whatever the attempt."""
-    _, key = case.furniture.workers["cat"]
-    if any(agent.name == "cat" for agent in case.agents):
-        return
+    _, key = case.furniture.workers["eve"]
     liar = Process("liar")
     case.loop.begin(liar, _impersonate(case, key, instance="liar", lies=True))
-    await asyncio.sleep(fault.seconds)
+    await asyncio.sleep(fault.seconds + 20)
     liar.kill()
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from parsyn.services import checkpoints
+from parsyn.services import checkpoints, jobs
 from parsyn.store.jobs import Artifact, Checkpoint, Job, JobEvent, StoredObject, Task
 from parsyn.store.metrics import MetricsStore
 from parsyn.store.models import Model, ModelFile
@@ -64,6 +64,11 @@ def _job(case: Case, asked: Asked) -> None:
     )
     _one_result(case, job, asked)
     _every_step(case, job, asked)
+    left = jobs.unneeded_keys(job)
+    _require(not left, Wrong, f"stored and named by nothing: {sorted(left)}")
+    if case.harmless:
+        attempt = Task.get(Task.job == job.id).attempt
+        _require(attempt == 1, Wrong, f"{job.name} was requeued for nothing: attempt {attempt}")
 
 
 def _timeline(job: Job) -> None:

@@ -6,7 +6,9 @@ import logging
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
+import warnings
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +62,10 @@ _templates: dict[str, object] = {}
 def _begin(folder: Path, postgres: PostgresServer | None) -> None:
     global _folder, _postgres
     logging.disable(logging.CRITICAL)
+    # Frames of processes that were killed complain when they are closed at the end of a case.
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = lambda _: None
+    sys.stderr = (folder / "complaints.log").open("a")
     _folder, _postgres = folder / str(os.getpid()), postgres
     _folder.mkdir()
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 import redis
 
+from parsyn.cli.options import EMBEDDED_ADDRESS
 from tests.faults.test_processes import until
 from tests.faults.yard import Yard
 from tests.postgres_server import PostgresServer

@@ -108,7 +108,7 @@ def furnish(context: Context) -> Furniture:
             model_id=model.id,
             dataset_id=dataset.id,
         )
-        for name in ("ant", "bee", "cat"):
+        for name in ("ant", "bee", "cat", "eve"):
             worker = workers.create(context, who, WorkerIn(name=name))
             made.workers[name] = (worker["worker"]["id"], worker["api_key"])
         key = enrollment.create_key(who, MasterKeyIn(name="lab", auto_name_prefix="dog"))

@@ -221,14 +221,19 @@ class Yard:
                 time.sleep(0.1)
             lines = self.effects_file.read_text().splitlines() if self.accepted else []
             events = [json.loads(line) for line in lines]
+            seen = {event["event_id"]: event for event in events}
             effects = SimpleNamespace(
-                seen={event["event_id"]: event for event in events},
-                contradictions=[e for e in events if any(
-                    o != e and o["event_id"] == e["event_id"] for o in events)],
-            )  # fmt: skip
+                seen=seen, contradictions=[e for e in events if seen[e["event_id"]] != e]
+            )
             witness, person = SimpleNamespace(late=[]), SimpleNamespace(accepted=self.accepted)
             case: Any = SimpleNamespace(
-                base=base, effects=effects, witness=witness, person=person, agents=[]
+                base=base,
+                effects=effects,
+                witness=witness,
+                person=person,
+                agents=[],
+                gone=set(),
+                harmless=False,
             )
             check(case)
         finally:

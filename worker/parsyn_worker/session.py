@@ -36,6 +36,8 @@ from parsyn_worker.tickets import Tickets
 log = logging.getLogger(__name__)
 
 WELCOME_SECONDS = 20.0
+CLOSE_SECONDS = 1.0
+"""How long a hub that has closed may take over it: every second of this is one without a hub."""
 IN_FLIGHT = 512
 """Spooled messages that may be on their way without an acknowledgement."""
 
@@ -124,6 +126,7 @@ class Session:
                 additional_headers={"Authorization": f"Bearer {self.key}"},
                 user_agent_header=f"parsyn-worker/{__version__}",
                 open_timeout=20,
+                close_timeout=CLOSE_SECONDS,
                 max_size=16 << 20,
             ) as socket:
                 self.on_open()
