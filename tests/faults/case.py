@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-import os
 import pkgutil
 import random
-import signal
 import time
 import types
 from collections.abc import Iterator
@@ -29,7 +27,6 @@ from parsyn.hub import storage_routes, streaming
 from parsyn.jobs.process import use_context
 from parsyn.services.context import Context
 from parsyn.wire.worker import Hardware, SystemMetrics
-from parsyn_worker import agent as agent_module
 from parsyn_worker import backoff, probe, runner, session, spool_thread, transfer
 from tests.faults import agent_process
 from tests.faults.agent_process import AgentProcess, TrainingChild
@@ -213,8 +210,6 @@ def _stand_ins(case: Case) -> Iterator[None]:
             (runner, "Child", TrainingChild),
             (streaming, "take_body", _take_body),
             (storage_routes.streaming, "take_body", _take_body),
-            (agent_module.os, "getpid", os.getpid),
-            (signal, "raise_signal", lambda *_: None),
         ):
             stack.enter_context(replace(target, name, value))
         yield
