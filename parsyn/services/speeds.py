@@ -24,6 +24,8 @@ REMEMBERED = 2000
 """Runs that are looked through for each kind of task."""
 EFFICIENCY = 0.3
 """The part of the measured matrix speed that a training reaches, where nothing better is known."""
+LOADING_SECONDS = 10.0
+"""Until the first step, where nothing better is known."""
 FLOPS_PER_TOKEN = {"full": 6, "frozen": 4, "forward": 2}
 """For each parameter: 2 forward, 2 for the gradient of the activations, 2 for that of the weights
 (Kaplan et al. 2020, section 2.1); a frozen base needs no gradient of its weights."""
@@ -181,7 +183,7 @@ class Forecaster:
         parameters = self.needs.parameters or 1
         rate = EFFICIENCY * profile.tflops * 1e12 / (self._flops() * parameters)
         basis = "its score" if profile.measured else "an assumed score; it was not measured yet"
-        return self._forecast(rate, 0.0, basis, profile.measured)
+        return self._forecast(rate, LOADING_SECONDS, basis, profile.measured)
 
     def _flops(self) -> int:
         method = self.needs.method or ""
