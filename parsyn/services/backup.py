@@ -99,7 +99,7 @@ def _archive(path: Path) -> Iterator[tarfile.TarFile]:
     with (
         path.open("wb") as raw,
         zstandard.ZstdCompressor(level=3).stream_writer(raw) as packed,
-        tarfile.open(fileobj=packed, mode="w|") as archive,
+        tarfile.open(fileobj=packed, mode="w|", bufsize=CHUNK) as archive,
     ):
         yield archive
 
@@ -168,7 +168,7 @@ def _add_files(
                 raise
             written.missing.append(info.key)
             continue
-        _add(archive, f"{FILES}{info.key}", source, info.size)
+        _add(archive, f"{FILES}{info.key}", io.BufferedReader(source, CHUNK), info.size)
         stored.append({"key": info.key, "size": info.size, "sha256": source.digest.hexdigest()})
         written.files += 1
         written.bytes += info.size
@@ -179,29 +179,27 @@ class _Digesting(io.RawIOBase):
     """Chunks as a file; what was read is in `digest`."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks, self._rest = chunks, b""
+        self._chunks, self._rest = chunks, memoryview(b"")
         self.digest = hashlib.sha256()
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        while size < 0 or len(self._rest) < size:
-            chunk = next(self._chunks, b"")
-            if not chunk:
-                break
-            self._rest += chunk
-        size = len(self._rest) if size < 0 else size
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        self.digest.update(taken)
-        return taken
+    def readinto(self, buffer: Any) -> int:
+        if not self._rest:
+            self._rest = memoryview(next(self._chunks, b""))
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self.digest.update(self._rest[:size])
+        self._rest = self._rest[size:]
+        return size
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, body: bytes) -> None:
     _add(archive, name, io.BytesIO(body), len(body))
 
 
-def _add(archive: tarfile.TarFile, name: str, source: IO[bytes] | io.RawIOBase, size: int) -> None:
+def _add(archive: tarfile.TarFile, name: str, source: IO[bytes], size: int) -> None:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o600
     member.mtime = datetime.now(UTC).timestamp()

@@ -49,7 +49,7 @@ def unpack(source: Path, folder: Path, take_file: TakeFile) -> Unpacked:
         with (
             source.open("rb") as raw,
             zstandard.ZstdDecompressor().stream_reader(raw) as plain,
-            tarfile.open(fileobj=plain, mode="r|") as archive,
+            tarfile.open(fileobj=plain, mode="r|", bufsize=CHUNK) as archive,
         ):
             return _unpack(archive, folder, take_file, source)
     except FileNotFoundError:
