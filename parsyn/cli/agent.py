@@ -92,8 +92,11 @@ def start_command(foreground: bool, folder: Path) -> None:
     if foreground:
         agent_module("main").be_the_agent(folder.expanduser())
         return
-    pid = agent_module("main").start_detached(folder.expanduser())
+    agent = agent_module("main")
+    pid = agent.start_detached(folder.expanduser())
     click.echo(f"The agent runs (process {pid}). `parsyn logs -f` follows it.")
+    if (error := agent.status(folder.expanduser()).get("error")) is not None:
+        click.echo(f"It is not connected yet: {error}", err=True)
 
 
 @click.command("stop")

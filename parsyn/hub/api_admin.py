@@ -42,8 +42,9 @@ async def list_users() -> dict[str, Any]:
 )
 async def change_user(user_id: int, body: AdminUserPatch) -> dict[str, Any]:
     """Give a user a role, disable or enable them; a disabled user is logged out."""
-    return await hub().context.database.write(
-        admin.change_user, principal(), user_id, body.role, body.disabled
+    context = hub().context
+    return await context.database.write(
+        admin.change_user, context, principal(), user_id, body.role, body.disabled
     )
 
 

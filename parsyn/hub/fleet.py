@@ -10,6 +10,7 @@ from parsyn.clock import now
 from parsyn.hub.broker import Broker, Connection
 from parsyn.services import presence
 from parsyn.services.context import Context
+from parsyn.wire.worker import CloseCode
 
 log = logging.getLogger(__name__)
 LONGEST_SECONDS = 5.0
@@ -38,6 +39,24 @@ class Fleet:
         while True:
             await asyncio.sleep(self.every)
             await self.store()
+            await self.turn_out()
+
+    async def turn_out(self) -> None:
+        """Close the sockets of workers that were removed, or whose owner was disabled.
+
+        They are told at once as a rule; this is for when another process did it and Redis did not
+        pass the word.
+        """
+        connected = {c.worker_id: c for c in self._broker.connections()}
+        if not connected:
+            return
+        try:
+            gone = await self._context.database.read(presence.unwelcome, list(connected))
+        except Exception as error:
+            log.warning("whether all workers may stay is not known: %s", error)
+            return
+        for worker_id, reason in gone.items():
+            connected[worker_id].outbox.close(CloseCode.REVOKED, reason)
 
     async def store(self) -> None:
         """One transaction for all that were heard since the last one."""

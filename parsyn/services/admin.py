@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from parsyn.errors import ErrorCode, ParsynError, not_found
-from parsyn.services import audit
+from parsyn.services import audit, signals
+from parsyn.services.context import Context
+from parsyn.services.enrollment import OWNER_DISABLED
 from parsyn.services.principal import Principal
 from parsyn.store.users import Session, User
+from parsyn.store.workers import Worker
 from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.states import Role
+from parsyn.wire.worker import CloseCode
 
 RANK = {Role.USER: 0, Role.ADMIN: 1, Role.OWNER: 2}
 
@@ -24,9 +28,10 @@ def users(who: Principal, limit: int, offset: int, query: str = "") -> dict[str,
 
 
 def change_user(
-    who: Principal, user_id: int, role: Role | None, disabled: bool | None
+    context: Context, who: Principal, user_id: int, role: Role | None, disabled: bool | None
 ) -> dict[str, Any]:
-    """Change a user's role, disable or enable them. Raises 403 above one's own role, 409 for the
+    """Change a user's role, disable or enable them; who is disabled is logged out everywhere, their
+    workers too. Raises 403 above one's own role, 409 for the
     last owner and for oneself."""
     user = User.get_or_none(User.id == user_id)
     if user is None:
@@ -50,6 +55,8 @@ def change_user(
         audit.record(who, AuditAction.USER_CHANGED, f"user:{user.id}", None, **told)
     if disabled:
         Session.delete().where(Session.user == user).execute()
+        for worker in Worker.select(Worker.id).where(Worker.user == user):
+            signals.close_socket(context, worker.id, CloseCode.REVOKED, OWNER_DISABLED)
     return User.get_by_id(user.id).as_dict()
 
 

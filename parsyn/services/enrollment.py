@@ -7,12 +7,12 @@ import secrets
 from typing import Any
 
 from parsyn.clock import now
-from parsyn.errors import not_found
+from parsyn.errors import invalid, not_found
 from parsyn.services import audit, workers
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
-from parsyn.store.projects import visible
+from parsyn.store.projects import RANK, role_on, visible
 from parsyn.store.workers import MasterKey, Worker
 from parsyn.wire.api.audit import AuditAction
 from parsyn.wire.api.workers import MasterKeyIn
@@ -20,7 +20,10 @@ from parsyn.wire.states import ProjectRole, WorkerType
 from parsyn.wire.worker import CloseCode, Hello
 
 DEFAULT_PREFIX = "worker"
+OWNER_DISABLED = "The account that owns this worker is disabled."
 SHOWN_CHARACTERS = 14
+AGAIN_SECONDS = 600.0
+"""For so long an agent whose enrolment was answered into the void may ask again."""
 
 
 class Refused(Exception):
@@ -37,6 +40,8 @@ class Refused(Exception):
 def create_key(who: Principal, body: MasterKeyIn) -> dict[str, Any]:
     """A new enrolment key; it is shown once."""
     project_id = project_for(who, body.project_id)
+    if body.expires_at is not None and body.expires_at.timestamp() <= now():
+        raise invalid(["expires_at"], "This lies in the past; a key must be good for a while.")
     key = f"enroll_{secrets.token_urlsafe(32)}"
     row = MasterKey.create(
         user=who.user_id,
@@ -89,7 +94,9 @@ def check(credential: str) -> None:
     if credential.startswith("wkr_"):
         find_worker(credential)
     elif credential.startswith("enroll_"):
-        _find_key(credential)
+        key = _find_key(credential)
+        if not _enrolled_just_now(key):
+            _refuse_used_up(key)
     else:
         raise Refused(
             CloseCode.BAD_CREDENTIAL,
@@ -105,7 +112,7 @@ def find_worker(key: str) -> Worker:
     if row.deleted_at is not None:
         raise Refused(CloseCode.REVOKED, f"The worker {row.name} was removed from this hub.")
     if row.user.disabled:
-        raise Refused(CloseCode.REVOKED, "The account that owns this worker is disabled.")
+        raise Refused(CloseCode.REVOKED, OWNER_DISABLED)
     return row
 
 
@@ -117,18 +124,43 @@ def _find_key(key: str) -> MasterKey:
         raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} was revoked.")
     if row.expires_at is not None and row.expires_at <= now():
         raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} has expired.")
+    role = role_on(row.project_id, row.user_id)
+    if role is None or RANK[role] < RANK[ProjectRole.EDITOR]:
+        raise Refused(
+            CloseCode.KEY_EXHAUSTED,
+            f"Whoever made the enrolment key {row.name} may no longer add machines to its project.",
+        )
+    return row
+
+
+def _refuse_used_up(row: MasterKey) -> None:
     if row.max_enrollments is not None and row.enrollments >= row.max_enrollments:
         raise Refused(
             CloseCode.KEY_EXHAUSTED,
             f"The enrolment key {row.name} has been used {row.enrollments} times, its limit.",
         )
-    return row
+
+
+def _enrolled_just_now(row: MasterKey) -> bool:
+    """One of its last agents may come again, because the answer to its enrolment was lost."""
+    young = (Worker.master_key == row) & (Worker.created_at > now() - AGAIN_SECONDS)
+    return bool(Worker.select().where(young & Worker.deleted_at.is_null()).exists())
 
 
 def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
-    """A new worker and its own key. Raises Refused; the count holds under parallel enrolments."""
+    """A new worker and its own key. Raises Refused; the count holds under parallel enrolments.
+
+    An agent that comes again with the enrolment key has not got the answer to its enrolment: it
+    is the same worker, with another key of its own, and does not count twice.
+    """
     context.database.one_at_a_time("enroll")
     row = _find_key(key)
+    own = workers.new_key()
+    again = _again(row, hello)
+    if again is not None:
+        Worker.update(key_hash=digest(own)).where(Worker.id == again.id).execute()
+        return again, own
+    _refuse_used_up(row)
     within = MasterKey.max_enrollments.is_null() | (
         MasterKey.enrollments < MasterKey.max_enrollments
     )
@@ -139,7 +171,6 @@ def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
     )
     if not counted:
         raise Refused(CloseCode.KEY_EXHAUSTED, f"The enrolment key {row.name} is used up.")
-    own = workers.new_key()
     given = hello.worker_type != WorkerType.BOTH
     worker = Worker.create(
         user=row.user_id,
@@ -156,13 +187,28 @@ def enroll(context: Context, key: str, hello: Hello) -> tuple[Worker, str]:
     return worker, own
 
 
+def _again(row: MasterKey, hello: Hello) -> Worker | None:
+    """The worker that this start of an agent has enrolled as already."""
+    if not hello.instance:
+        return None
+    return Worker.get_or_none(
+        (Worker.master_key == row)
+        & (Worker.instance == hello.instance[:100])
+        & (Worker.created_at > now() - AGAIN_SECONDS)
+        & Worker.deleted_at.is_null()
+    )
+
+
 def _name(row: MasterKey, hello: Hello) -> str:
-    """The agent's own name where it has one that is free, else the next of the prefix."""
+    """The agent's own name where no living worker has it, else the next of the prefix: a number
+    that no worker of the project has ever had."""
     own = (hello.name or "").strip()[:100]
-    taken = {w.name for w in Worker.select(Worker.name).where(Worker.project == row.project_id)}
-    if own and own not in taken:
+    rows = list(
+        Worker.select(Worker.name, Worker.deleted_at).where(Worker.project == row.project_id)
+    )
+    if own and own not in {w.name for w in rows if w.deleted_at is None}:
         return own
     prefix = own or row.auto_name_prefix or DEFAULT_PREFIX
     pattern = re.compile(re.escape(prefix) + r"-(\d{1,9})")
-    numbers = [int(match[1]) for name in taken if (match := pattern.fullmatch(name))]
+    numbers = [int(match[1]) for w in rows if (match := pattern.fullmatch(w.name))]
     return f"{prefix}-{max(numbers, default=1 if own else 0) + 1}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from parsyn.services.accounts import digest
 from parsyn.services.context import Context
 from parsyn.store.bulk import update_many
 from parsyn.store.jobs import Task
+from parsyn.store.users import User
 from parsyn.store.workers import Worker
 from parsyn.wire.states import TaskStatus, WorkerEventKind, WorkerStatus, WorkerType
 from parsyn.wire.worker import (
@@ -61,7 +62,7 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
     else:
         context.database.one_at_a_time(f"arrival {digest(credential)}")
         worker = enrollment.find_worker(credential)
-        _leave_other_process(context, worker, hello, connection)
+    _leave_other_process(context, worker, hello, connection)
     if hello.draining is not None:
         owner_says(context, worker.id, hello.draining)
         worker.draining = hello.draining
@@ -224,6 +225,20 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
         leases.seen_again(context, worker_id)
     if returned:
         signals.wake(context)
+
+
+def unwelcome(worker_ids: Sequence[int]) -> dict[int, str]:
+    """Those that may not be connected any more, with the sentence for them."""
+    gone = Worker.deleted_at.is_null(False) | (User.disabled == True)  # noqa: E712
+    rows = (
+        Worker.select(Worker.id, Worker.name, Worker.deleted_at)
+        .join(User)
+        .where(Worker.id.in_(list(worker_ids)) & gone)
+    )
+    return {
+        row.id: f"{row.name} was removed." if row.deleted_at else enrollment.OWNER_DISABLED
+        for row in rows
+    }
 
 
 def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:

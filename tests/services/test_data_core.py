@@ -149,10 +149,10 @@ def test_keys_stand_for_their_user_until_they_expire(room: Room) -> None:
 
 
 def test_two_owners_cannot_both_go(room: Room) -> None:
-    room.write(admin.change_user, room.ann, room.bob.user_id, Role.OWNER, None)
+    room.write(admin.change_user, room.context, room.ann, room.bob.user_id, Role.OWNER, None)
 
     def demote(user_id: int) -> ErrorCode | None:
-        return room.refusal(admin.change_user, room.ann, user_id, Role.USER, None)
+        return room.refusal(admin.change_user, room.context, room.ann, user_id, Role.USER, None)
 
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(demote, [room.ann.user_id, room.bob.user_id]))

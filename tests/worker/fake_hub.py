@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -46,6 +47,7 @@ class FakeHub:
         self.welcome_values: dict[str, Any] = {"heartbeat_seconds": 1.0, "metrics_seconds": 0.2}
         self.acknowledges = True
         self.mute = False
+        self.clock_off = 0.0
         self.received: list[WorkerMessage] = []
         self.stored: dict[tuple[int, int], dict[int, Spooled]] = {}
         self.twice: list[Spooled] = []
@@ -176,7 +178,7 @@ class FakeHub:
 
     async def _take(self, socket: ServerConnection, message: WorkerMessage) -> None:
         if isinstance(message, Heartbeat):
-            await socket.send(HeartbeatAck(at=0).model_dump_json())
+            await socket.send(HeartbeatAck(at=time.time() + self.clock_off).model_dump_json())
         elif isinstance(message, WantTicket):
             await socket.send(self.objects.ticket(message).model_dump_json())
         elif isinstance(message, Spooled):

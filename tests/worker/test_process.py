@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.wire.worker import CloseCode
+from parsyn.wire.worker import CloseCode, Heartbeat
 from parsyn_worker import doctor_machine
 from parsyn_worker import main as agent
 from parsyn_worker.config import read_env
@@ -81,6 +81,22 @@ async def test_start_status_logs_stop(hub: FakeHub, folder: Path) -> None:
     assert await asyncio.to_thread(agent.stop, folder)
     assert agent.status(folder)["running"] is False
     assert not agent.stop(folder)
+
+
+async def test_drain_and_back(hub: FakeHub, folder: Path) -> None:
+    agent.init_worker(folder, url=hub.url, key="enroll_good", device="cpu")
+    with pytest.raises(ParsynError, match="No agent runs here"):
+        agent.drain(folder, on=True, wait=False)
+    await asyncio.to_thread(agent.start_detached, folder)
+    await asyncio.to_thread(agent.drain, folder, on=True, wait=True)
+    assert agent.status(folder)["phase"] == "draining"
+    await hub.wait_for(Heartbeat, lambda beat: beat.draining is True)
+    # It is said until the hub has answered, and not again.
+    await hub.wait_for(Heartbeat, lambda beat: beat.draining is None, after=len(hub.received))
+    await asyncio.to_thread(agent.drain, folder, on=False, wait=False)
+    assert agent.status(folder)["phase"] == "ready"
+    await hub.wait_for(Heartbeat, lambda beat: beat.draining is False)
+    await asyncio.to_thread(agent.stop, folder)
 
 
 async def test_a_refused_start_says_why(

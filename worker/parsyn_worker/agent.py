@@ -48,6 +48,9 @@ from parsyn_worker.vram import VramCap
 
 log = logging.getLogger(__name__)
 
+CLOCK_SECONDS = 60.0
+"""Beyond this the clocks of hub and agent do not fit, and a line says so."""
+
 GOODBYE_SECONDS = 5.0
 """How long a stopping agent waits for the hub to take its last messages."""
 
@@ -65,6 +68,7 @@ class Agent:
         self._stop = asyncio.Event()
         self._owner_says: bool | None = None
         self._told: bool | None = None
+        self._clock_told = False
         self._telling: asyncio.Task[None] | None = None
         self.standing = StandingFile(
             config.dir,
@@ -240,8 +244,8 @@ class Agent:
             self.chats.start_anew()
         elif isinstance(message, Measure):
             self.yardstick.want()
-        elif isinstance(message, HeartbeatAck) and self._told == self._owner_says:
-            self._owner_says = None
+        elif isinstance(message, HeartbeatAck):
+            self._heard(message)
         elif isinstance(message, Chat):
             self.chats.start(message)
             self.yardstick.interrupt()
@@ -252,6 +256,17 @@ class Agent:
             self.chats.load(message.model)
         elif isinstance(message, Unload):
             self.chats.unload(message.model_id)
+
+    def _heard(self, ack: HeartbeatAck) -> None:
+        if self._told == self._owner_says:
+            self._owner_says = None
+        off = time.time() - ack.at
+        if abs(off) > CLOCK_SECONDS and not self._clock_told:
+            self._clock_told = True
+            log.warning(
+                "This machine's clock is %.0f s %s the hub's. Work goes on; set the clock.",
+                abs(off), "ahead of" if off > 0 else "behind",
+            )  # fmt: skip
 
     def drain(self, on: bool) -> None:
         """Take nothing new (or take work again), as this machine's owner says; the hub is told."""

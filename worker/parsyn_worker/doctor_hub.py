@@ -11,7 +11,6 @@ import urllib.request
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from parsyn import __version__
@@ -20,6 +19,7 @@ from parsyn_worker.config import AgentConfig
 from parsyn_worker.patient import SECONDS, Patient
 from parsyn_worker.process import running_pid
 from parsyn_worker.refusal import explain
+from parsyn_worker.session import Direct
 from parsyn_worker.standing import read_standing
 
 EXPIRES_SOON_DAYS = 14.0
@@ -189,7 +189,7 @@ def websocket(patient: Patient) -> Finding:
 async def _knock(config: AgentConfig) -> Finding:
     """Open the socket and say nothing: the hub judges the key before the hello."""
     try:
-        async with connect(
+        async with Direct(
             config.hub.socket,
             compression=None,
             additional_headers={"Authorization": f"Bearer {config.key}"},

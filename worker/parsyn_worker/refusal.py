@@ -77,7 +77,8 @@ def explain(error: BaseException, address: str) -> Refusal:
     if isinstance(error, ConnectionClosed):
         return _closed(error)
     if isinstance(error, InvalidStatus):
-        return _answered(error.response.status_code, address)
+        where = error.response.headers.get("Location")
+        return _answered(error.response.status_code, address, where)
     if isinstance(error, InvalidMessage | InvalidHandshake):
         return Refusal(f"{address} does not answer like a hub. Check PLATFORM_URL.", False)
     if isinstance(error, TimeoutError):
@@ -97,9 +98,14 @@ def _closed(error: ConnectionClosed) -> Refusal:
     return Refusal(f"{text} The hub says: {reason}" if reason else text, final, disowned)
 
 
-def _answered(status: int, address: str) -> Refusal:
+def _answered(status: int, address: str, where: str | None) -> Refusal:
     if status in _ANSWERED:
         return Refusal(*_CLOSED[_ANSWERED[status]])
+    if where and 300 <= status < 400:
+        return Refusal(
+            f"{address} sends on to {where[:200]}. If the hub is there, set PLATFORM_URL to it.",
+            False,
+        )
     if status in (404, 200, 301, 302, 307, 308, 405, 426):
         return Refusal(f"There is no hub at {address} (HTTP {status}). Check PLATFORM_URL.", False)
     return Refusal(f"{address} answers HTTP {status}.", False, hub_down=status in (502, 503, 504))

@@ -47,6 +47,13 @@ def clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
+class Direct(connect):
+    """Follows no redirect: the key goes to the address that it was given for, or nowhere."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
 class Session:
     """Connects, and goes on connecting until it is cancelled.
 
@@ -120,7 +127,7 @@ class Session:
 
     async def _once(self) -> Refusal:
         try:
-            async with connect(
+            async with Direct(
                 self.hub.socket,
                 compression=None,
                 additional_headers={"Authorization": f"Bearer {self.key}"},
