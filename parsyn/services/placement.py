@@ -232,7 +232,7 @@ def not_selected(worker: Machine | Worker, selection: Mapping[str, Any]) -> str 
         return None
     gpu = hardware_of(worker).get("gpu") or ""
     if wanted.lower() not in gpu.lower():
-        return f"The job wants a {wanted}; this has {gpu or 'no GPU'}."
+        return f"The job wants {wanted}; this has {gpu or 'no GPU'}."
     return None
 
 
@@ -302,6 +302,6 @@ def waiting(placement: Placement, kind: TaskKind) -> str:
     online = [pair for pair in placement.refused if pair[0].status != WorkerStatus.OFFLINE]
     if not online:
         return f"No worker is online that can {does}. {START_ONE}"
-    named = "; ".join(f"{machine.name}: {reason}" for machine, reason in online[:3])
+    reasons = [f"{machine.name}: {reason.removesuffix('.')}" for machine, reason in online[:3]]
     more = f" And {len(online) - 3} more." if len(online) > 3 else ""
-    return f"No worker that is online can {does} this. {named}{more}"
+    return f"No worker that is online can {does} this. {'; '.join(reasons)}.{more}"
