@@ -119,9 +119,14 @@ async def test_measures_at_the_first_start_and_remembers(
 
 
 async def test_a_task_goes_first(
-    hub: FakeHub, start_agent: Started, measuring: AgentConfig, caplog: pytest.LogCaptureFixture
+    hub: FakeHub,
+    start_agent: Started,
+    measuring: AgentConfig,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level("INFO")
+    monkeypatch.setattr(benchmark, "QUIET_SECONDS", 0.5)
     await start_agent(measuring)
     await hub.send(offer(hub))
     await hub.wait_for(Result)

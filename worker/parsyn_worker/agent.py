@@ -109,7 +109,7 @@ class Agent:
             self.device,
             hardware=lambda: probe.hardware(self.device, self.facts),
             busy=lambda: self.roster.working() is not None or self.chats.open_count > 0,
-            make_room=self.chats.make_room,
+            make_room=self._make_room,
             tell=self.session.send,
         )
         self._met = asyncio.Event()
@@ -233,8 +233,7 @@ class Agent:
         if isinstance(message, Offer):
             if self.roster.offer(message):
                 self.yardstick.interrupt()
-                if self.device != "cpu":
-                    self.chats.make_room()
+                self._make_room()
         elif isinstance(message, Cancel):
             self.roster.cancel(message)
         elif isinstance(message, Drain):
@@ -277,6 +276,11 @@ class Agent:
     def _beat(self) -> Heartbeat:
         self._told = self._owner_says
         return Heartbeat(running=self.roster.running(), draining=self._told)
+
+    def _make_room(self) -> None:
+        """The device's memory is wanted; a machine's own has room for models that rest."""
+        if self.device != "cpu":
+            self.chats.make_room()
 
     def _drain(self, on: bool) -> None:
         log.info("Draining: nothing new is taken." if on else "No longer draining.")

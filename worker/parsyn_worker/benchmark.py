@@ -24,6 +24,8 @@ FRESH_SECONDS = 24 * 3600.0
 FALLBACK_FRESH_SECONDS = 3600.0
 """What could not be measured is tried again sooner."""
 LOOK_SECONDS = 1.0
+QUIET_SECONDS = 60.0
+"""After a task or chat: the next one may come soon, and wants its model still in memory."""
 METHOD = 1
 """Grows with the way of measuring, so that older figures are not compared with newer ones."""
 
@@ -96,6 +98,7 @@ class Yardstick:
         self._told = False
         self._child: Child | None = None
         self._interrupted = False
+        self._disturbed_at = -QUIET_SECONDS
 
     def want(self) -> None:
         """A fresh one, as soon as nothing runs."""
@@ -107,6 +110,7 @@ class Yardstick:
     def interrupt(self) -> None:
         """A task or chat begins: it goes first, and the measuring begins anew after it."""
         self._interrupted = True
+        self._disturbed_at = time.monotonic()
         if self._child is not None:
             self._child.kill()
 
@@ -138,7 +142,10 @@ class Yardstick:
             await self._send()
 
     async def _measure_when_idle(self) -> None:
-        if self._busy() or self._identity()["torch"] is None:
+        if self._busy():
+            self._disturbed_at = time.monotonic()
+        quiet = time.monotonic() - self._disturbed_at
+        if quiet < QUIET_SECONDS or self._identity()["torch"] is None:
             await asyncio.sleep(LOOK_SECONDS)
         else:
             await self._measure()
