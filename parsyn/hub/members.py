@@ -36,6 +36,7 @@ class Members:
         offline = context.settings.number("leases.offline_seconds")
         self.every = min(LONGEST_SECONDS, offline / 6)
         self._seen: dict[str, tuple[int, float]] = {}
+        self._last = time.monotonic()
 
     async def join(self) -> None:
         await self._context.database.write(processes.join, self._context)
@@ -63,6 +64,10 @@ class Members:
         self._note(beats)
         at = time.monotonic()
         limit = DEAD_AFTER_BEATS * self.every
+        away, self._last = at - self._last > limit / 2, at
+        if away:
+            # This process, or the database, was away: the others may have been silent for no fault.
+            self._seen = {name: (beat, at) for name, (beat, _) in self._seen.items()}
         silent = {name: beat for name, (beat, seen) in self._seen.items() if at - seen > limit}
         if silent:
             await self._bury(silent)

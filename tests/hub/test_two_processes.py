@@ -7,6 +7,7 @@ tests/e2e/test_growing.py, where they are real.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
@@ -273,6 +274,18 @@ async def test_only_what_a_dead_process_held_is_cleared(pair: Pair) -> None:
     assert held["alive"] is not None
     assert names == {pair.here.context.bus.origin, pair.there.context.bus.origin}
     assert agent.close_code is None
+
+
+async def test_nobody_is_dead_because_this_process_was_away(pair: Pair) -> None:
+    here = pair.here.stage.app.extensions["parsyn"].parts["members"]
+    long_ago = time.monotonic() - 1000
+    with pair.here.context.database.transaction():
+        HubProcess.create(name="sleeper", place="elsewhere:2", version="0", beat=3)
+    here._seen["sleeper"], here._last = (3, long_ago), long_ago
+    await here.once()
+    with pair.here.context.database.connection():
+        assert HubProcess.select().where(HubProcess.name == "sleeper").exists()
+    assert "sleeper" in here.others
 
 
 async def test_one_that_was_taken_for_dead_says_who_is_connected(pair: Pair) -> None:
