@@ -108,6 +108,26 @@ class Reader:
         return None
 
 
+@dataclass
+class Loading:
+    """How long a worker's loading of a model is expected to take, and how long it takes.
+
+    `took` is told the seconds once it is over.
+    """
+
+    seconds: float | None = None
+    took: Callable[[float], None] | None = None
+    since: float | None = None
+
+    def see(self, phase: str, at: float) -> None:
+        if phase == "loading":
+            self.since = self.since if self.since is not None else at
+        elif phase == "generating" and self.since is not None:
+            if self.took is not None:
+                self.took(at - self.since)
+            self.since = None
+
+
 class Answer:
     """Lives on the event loop. Text is kept whole, so that readers may come late and be slow."""
 
@@ -120,6 +140,7 @@ class Answer:
         limits: Limits,
         stop_worker: Callable[[Answer], None],
         ended: Callable[[Answer], None],
+        loading: Loading | None = None,
     ) -> None:
         self.chat_id = chat_id
         self.worker_id = worker_id
@@ -131,6 +152,7 @@ class Answer:
         self._limits = limits
         self._stop_worker = stop_worker
         self._ended = ended
+        self._loading = loading or Loading()
         self._pieces: list[str] = []
         self._characters = 0
         self._phase = PhaseEvent(phase="waiting", worker_name=worker_name)
@@ -184,7 +206,9 @@ class Answer:
                 done=token.done,
                 total=token.total,
                 worker_name=self.worker_name,
+                about_seconds=self._loading.seconds if token.phase == "loading" else None,
             )
+            self._loading.see(token.phase, self._heard)
             self._phase = self._phase if phase == self._phase else phase
         if token.text:
             self._pieces.append(token.text)

@@ -23,6 +23,8 @@ from parsyn.wire.api.chat import (
     ConversationPatch,
     DoneEvent,
     MessageIn,
+    MessageOut,
+    MessagePatch,
     PhaseEvent,
     TokenEvent,
 )
@@ -101,6 +103,20 @@ async def send_message(conversation_id: int, body: MessageIn) -> Response:
     return sse.stream(_frames(kept), [kept.answer])
 
 
+@api.endpoint(
+    "PATCH",
+    "/conversations/<int:conversation_id>/messages/<int:message_id>",
+    scope=Scope.INFERENCE,
+    body=MessagePatch,
+    answers=MessageOut,
+)
+async def rate_message(conversation_id: int, message_id: int, body: MessagePatch) -> dict[str, Any]:
+    """Say whether an answer is good or bad."""
+    return await hub().context.database.write(
+        conversations.rate, principal(), conversation_id, message_id, body.rating
+    )
+
+
 async def _frames(kept: KeptAnswer) -> sse.Frames:
     async for part in sse.frames([kept.answer], lambda _, event: _render(event)):
         yield part
@@ -168,10 +184,11 @@ async def _open_both(body: CompareIn) -> list[Answer]:
     )
     for target in targets:
         await router.pick(target)
-    messages = [turn.model_dump() for turn in body.messages]
+    both = (body.messages, body.messages_b or body.messages)
     answers: list[Answer] = []
     try:
-        for target in targets:
+        for target, side in zip(targets, both, strict=True):
+            messages = [turn.model_dump() for turn in side]
             sampling = inference.merged(target.defaults, body.params.model_dump())
             answers.append(await router.open(target, messages, sampling))
     except BaseException:

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.hub.answers import Answer, Limits
+from parsyn.hub.answers import Answer, Limits, Loading
 from parsyn.services.inference import Target
 from parsyn.wire.refs import ModelRef
 from parsyn.wire.states import FailureReason, WorkerStatus, WorkerType
@@ -26,6 +26,7 @@ RESTING = frozenset({WorkerStatus.PAUSED, WorkerStatus.DRAINING, WorkerStatus.OF
 CROWDED = 4
 FULL = 64
 REMEMBERED_MODELS = 2
+REMEMBERED_SECONDS = 1000
 
 
 class PromptingWorker(Protocol):
@@ -79,6 +80,7 @@ class ChatRouter:
         self.limits = limits or Limits()
         self._answers: dict[str, Answer] = {}
         self._loaded: dict[int, list[int]] = {}
+        self._seconds: dict[tuple[int, int], float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- called by the worker socket ----------------------------------------------------------
@@ -144,6 +146,7 @@ class ChatRouter:
             self.limits,
             self._stop,
             self._ended,
+            self._loading(worker.worker_id, model),
         )
         self._answers[answer.chat_id] = answer
         self._remember(worker.worker_id, model)
@@ -189,6 +192,18 @@ class ChatRouter:
         root = _root(model).id
         others = [id for id in self._loaded.get(worker_id, []) if id != root]
         self._loaded[worker_id] = [root, *others][:REMEMBERED_MODELS]
+
+    def _loading(self, worker_id: int, model: ModelRef) -> Loading:
+        """What is expected is what it took the last time on that worker."""
+        at = (worker_id, _root(model).id)
+
+        def remember(seconds: float) -> None:
+            self._seconds.pop(at, None)
+            self._seconds[at] = seconds
+            while len(self._seconds) > REMEMBERED_SECONDS:
+                del self._seconds[next(iter(self._seconds))]
+
+        return Loading(self._seconds.get(at), remember)
 
     def _stop(self, answer: Answer) -> None:
         self._spawn(self._send_cancel(answer))

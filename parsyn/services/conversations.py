@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsyn.errors import not_found
+from parsyn.errors import invalid, not_found
 from parsyn.services import inference
+from parsyn.services.branches import Branches
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
 from parsyn.store.conversations import Conversation, Message
@@ -24,9 +25,9 @@ def as_out(row: Conversation) -> dict[str, Any]:
     }
 
 
-def message_out(row: Message) -> dict[str, Any]:
+def message_out(row: Message, branches: Branches) -> dict[str, Any]:
     """As `MessageOut` wants it."""
-    return {**row.__data__, "model_id": row.model_id}
+    return {**row.__data__, "model_id": row.model_id, "parent_id": branches.parent_of(row)}
 
 
 def find(
@@ -70,9 +71,26 @@ def create(context: Context, who: Principal, body: ConversationIn) -> dict[str, 
 
 
 def detail(who: Principal, conversation_id: int) -> dict[str, Any]:
-    """As `ConversationDetail` wants it: with every message, oldest first."""
+    """As `ConversationDetail` wants it: with every message of every branch, oldest first."""
     row = find(who, conversation_id)
-    return {**as_out(row), "messages": [message_out(message) for message in messages_of(row)]}
+    branches = Branches(messages_of(row))
+    return {**as_out(row), "messages": [message_out(one, branches) for one in branches.messages]}
+
+
+def rate(
+    who: Principal, conversation_id: int, message_id: int, rating: int | None
+) -> dict[str, Any]:
+    """Say that an answer is good (1) or bad (-1). Raises 404, 403, 422 for a question."""
+    row = find(who, conversation_id, ProjectRole.EDITOR)
+    branches = Branches(messages_of(row))
+    message = branches.get(message_id)
+    if message is None:
+        raise not_found("message")
+    if message.role != "assistant":
+        raise invalid(["rating"], "Only an answer is rated.")
+    Message.update(rating=rating).where(Message.id == message_id).execute()
+    message.rating = rating
+    return message_out(message, branches)
 
 
 def change(who: Principal, conversation_id: int, body: ConversationPatch) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, invalid
 from parsyn.services import inference
+from parsyn.services.branches import ROOT, Branches
 from parsyn.services.context import Context
 from parsyn.services.conversations import find, messages_of
 from parsyn.services.inference import Target
@@ -25,13 +26,16 @@ ENDED = frozenset({"stop", "length", "cancelled"})
 
 @dataclass(frozen=True)
 class Turn:
-    """One question on its way: what the model gets, and which answers the new one replaces."""
+    """One question on its way: what the model gets, and which answers that failed the new one
+    replaces. `has_answer` says that there is a good one already."""
 
     conversation_id: int
+    question_id: int
     target: Target
     messages: tuple[dict[str, Any], ...]
     sampling: Sampling
     replaces: tuple[int, ...] = ()
+    has_answer: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,30 +65,33 @@ def target(context: Context, who: Principal, conversation_id: int) -> Target:
 def ask(
     who: Principal, conversation_id: int, body: MessageIn, aim: Target, process: str = ""
 ) -> Turn:
-    """Store the question (or take the last one again) and build what the model gets.
+    """Store the question (or take one again) and build what the model gets.
 
     A question that is sent once more because its answer failed is not stored twice. The
     conversation is `process`'s until `keep` or `release`.
 
-    Raises 404, 403, 422 for an empty question, 409 where there is nothing to regenerate or another
-    hub process is at it.
+    Raises 404, 403, 422 for an empty question or a message that is not of this conversation, 409
+    where there is nothing to regenerate or another hub process is at it.
     """
     row = find(who, conversation_id, ProjectRole.EDITOR)
     _claim(row, process)
-    history = messages_of(row)
-    replaces: tuple[int, ...] = ()
-    if body.regenerate or _asks_again(history, body.content):
-        replaces = _last_answers(history, body)
-        history = [message for message in history if message.id not in replaces]
+    branches = Branches(messages_of(row))
+    if body.regenerate:
+        path = _to_question(branches, body)
     else:
-        history.append(_store_question(row, body.content))
+        path = _asked_again(branches, body) or _with_question(row, branches, body)
+    answers = branches.after(path[-1].id)
     Conversation.update(updated_at=now()).where(Conversation.id == row.id).execute()
     return Turn(
         conversation_id=row.id,
+        question_id=path[-1].id,
         target=aim,
-        messages=_prompt(row.system_prompt, history),
+        messages=_prompt(row.system_prompt, path),
         sampling=inference.merged(aim.defaults, row.params, body.params.model_dump()),
-        replaces=replaces,
+        replaces=tuple(
+            one.id for one in answers if _has_failed(one) and not branches.after(one.id)
+        ),
+        has_answer=any(not _has_failed(one) for one in answers),
     )
 
 
@@ -115,12 +122,13 @@ def release(conversation_id: int) -> None:
 def keep(turn: Turn, written: Written) -> int | None:
     """Store an answer, as far as it came; its id, None where there is nothing to keep.
 
-    An answer that failed without a word does not replace a good one.
+    One that failed without a word is not kept beside a good one.
     """
     release(turn.conversation_id)
     row = Conversation.get_or_none(Conversation.id == turn.conversation_id)
     text = written.text.replace("\x00", "")
-    if row is None or (turn.replaces and not text and written.finish_reason != "stop"):
+    is_empty = not text and written.finish_reason != "stop"
+    if row is None or (is_empty and (turn.replaces or turn.has_answer)):
         return None
     Message.delete().where(
         Message.id.in_(turn.replaces) & (Message.conversation == row.id)
@@ -134,34 +142,59 @@ def keep(turn: Turn, written: Written) -> int | None:
         finish_reason=written.finish_reason,
         usage=written.usage.model_dump(),
         timings=written.timings.model_dump(),
+        parent_id=turn.question_id,
     )
     Conversation.update(updated_at=now()).where(Conversation.id == row.id).execute()
     return int(message.id)
 
 
-def _asks_again(history: list[Message], content: str | None) -> bool:
-    """True for the last question once more, whose answer failed or never came."""
-    while history and history[-1].role == "assistant" and history[-1].finish_reason not in ENDED:
-        history = history[:-1]
-    return bool(history) and history[-1].role == "user" and history[-1].content == content
+def _has_failed(message: Message) -> bool:
+    return message.role == "assistant" and message.finish_reason not in ENDED
 
 
-def _last_answers(history: list[Message], body: MessageIn) -> tuple[int, ...]:
-    if body.regenerate and body.content is not None:
+def _start(branches: Branches, body: MessageIn) -> list[Message]:
+    """The messages before the question: of the branch that was named, else of the newest one."""
+    if "parent_id" not in body.model_fields_set:
+        return branches.newest_path()
+    if body.parent_id is not None and branches.get(body.parent_id) is None:
+        raise invalid(["parent_id"], "There is no such message in this conversation.")
+    return branches.path_to(body.parent_id)
+
+
+def _asked_again(branches: Branches, body: MessageIn) -> list[Message] | None:
+    """The way to the last question, where it is sent once more since it was not answered."""
+    path = _start(branches, body)
+    while path and _has_failed(path[-1]):
+        path = path[:-1]
+    again = path and path[-1].role == "user" and path[-1].content == body.content
+    return path if again else None
+
+
+def _to_question(branches: Branches, body: MessageIn) -> list[Message]:
+    if body.content is not None:
         raise invalid(["content"], "Leave it out: regenerate asks the last question again.")
-    questions = [message.id for message in history if message.role == "user"]
-    if not questions:
+    path = _start(branches, body)
+    while path and path[-1].role != "user":
+        path = path[:-1]
+    if not path:
         raise ParsynError(ErrorCode.INVALID_STATE, "There is no question yet to answer again.")
-    return tuple(message.id for message in history if message.id > questions[-1])
+    return path
 
 
-def _store_question(row: Conversation, content: str | None) -> Message:
-    if content is None or not content.strip():
+def _with_question(row: Conversation, branches: Branches, body: MessageIn) -> list[Message]:
+    if body.content is None or not body.content.strip():
         raise invalid(["content"], "The message is empty; write something.")
     if not row.title:
-        title = title_of(content)
+        title = title_of(body.content)
         Conversation.update(title=title).where(Conversation.id == row.id).execute()
-    return Message.create(conversation=row, role="user", content=content)
+    path = _start(branches, body)
+    question = Message.create(
+        conversation=row,
+        role="user",
+        content=body.content,
+        parent_id=path[-1].id if path else ROOT,
+    )
+    return [*path, question]
 
 
 def title_of(content: str) -> str:

@@ -34,7 +34,7 @@ class Watch:
 
     def _asked(self, request: Request) -> None:
         # The answer of a chat is a request that stays open; it is no part of a page's loading.
-        if not (request.method == "POST" and request.url.endswith("/messages")):
+        if not (request.method == "POST" and request.url.endswith(("/messages", "/compare"))):
             self.open.add(request)
 
     def _console(self, message: ConsoleMessage) -> None:

@@ -10,7 +10,7 @@ from parsyn.clock import now
 from parsyn.services import accounts
 from parsyn.services.accounts import digest
 from parsyn.services.context import Context
-from parsyn.store.conversations import Conversation
+from parsyn.store.conversations import Conversation, Message
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Artifact, Job, Preset, Task
 from parsyn.store.models import Model, ModelFile
@@ -110,6 +110,7 @@ def _rest(owned: dict[str, int], ids: dict[str, int]) -> dict[str, int]:
         **owned, name="rack", prefix="enroll_", key_hash=digest(ENROLMENT_KEY)
     )
     talk = Conversation.create(**owned, model=ids["model_id"], title="Talk")
+    message = Message.create(conversation=talk, role="assistant", content="Yo")
     preset = Preset.create(**owned, name="Ours", trainer="sft")
     owner = User.get_by_id(owned["user"])
     _, session = accounts.start_session(owner, 1, "", "")
@@ -119,7 +120,7 @@ def _rest(owned: dict[str, int], ids: dict[str, int]) -> dict[str, int]:
     return {
         "worker_id": worker.id, "master_id": master.id, "conversation_id": talk.id,
         "session_id": session.id, "api_key_id": key.id, "user_id": owner.id,
-        "preset_id": preset.id,
+        "preset_id": preset.id, "message_id": message.id,
     }  # fmt: skip
 
 

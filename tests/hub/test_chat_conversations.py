@@ -110,7 +110,7 @@ async def test_pieces_of_characters_and_odd_ones_arrive_whole(stage: Stage) -> N
     assert kept == "".join(pieces).replace("\x00", ""), "what no database can hold is left out"
 
 
-async def test_regenerate_replaces_the_last_answer(stage: Stage) -> None:
+async def test_regenerate_makes_another_version_of_the_last_answer(stage: Stage) -> None:
     path = await stage.conversation(stage.model("Small"))
     said = iter(["first", "second", "third"])
 
@@ -121,10 +121,14 @@ async def test_regenerate_replaces_the_last_answer(stage: Stage) -> None:
     async with stage.agent(say) as agent:
         await stage.ask(path, content="again?")
         found = await stage.ask(path, regenerate=True)
+        await stage.ask(path, content="and then?")
     assert agent.chats[1].messages == agent.chats[0].messages
-    question, answer = await stage.messages(path)
-    assert (question["content"], answer["content"]) == ("again?", "second")
+    question, first, answer, _, _ = await stage.messages(path)
+    assert (first["content"], answer["content"]) == ("first", "second")
+    assert first["parent_id"] == answer["parent_id"] == question["id"]
     assert answer["id"] == found[-1][1]["message_id"]
+    third = [turn["content"] for turn in agent.chats[2].messages]
+    assert third == ["again?", "second", "and then?"]
 
 
 async def test_there_must_be_something_to_ask(stage: Stage) -> None:

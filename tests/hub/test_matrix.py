@@ -211,6 +211,9 @@ CASES: dict[str, Case] = {
     "POST /api/v1/conversations/<int:conversation_id>/messages": Case(
         CHANGED, lambda ids: {"content": "Hi"}
     ),
+    "PATCH /api/v1/conversations/<int:conversation_id>/messages/<int:message_id>": Case(
+        CHANGED, lambda ids: {"rating": 1}
+    ),
     "DELETE /api/v1/conversations/<int:conversation_id>": Case(CHANGED),
     "POST /api/v1/compare": Case(NAMED, compare),
     "GET /v1/models": Case(ANYONE),

@@ -18,7 +18,7 @@ function filesBelow(folder) {
 /** key → the placeholders of its message, all plural forms together. */
 function messagesOf(language) {
   const text = readdirSync(catalogues(language))
-    .filter((name) => name !== "index.ts" && name !== "fields.ts")
+    .filter((name) => !["index.ts", "fields.ts"].includes(name) && !name.startsWith("phrases"))
     .map((name) => readFileSync(join(catalogues(language), name), "utf8"))
     .join("\n")
   const starts = [...text.matchAll(/^ {2}"([a-z0-9_.]+)":/gm)]

@@ -12,9 +12,11 @@ from parsyn.plugin.manager import Plugins
 plugins = Plugins(())
 kinds = (plugins.trainers, plugins.exporters, plugins.evaluators)
 bundled = [plugin for kind in kinds for plugin in kind.values() if plugin.__module__.startswith("parsyn_plugins.")]
-print(json.dumps([field for plugin in bundled for field in plugin.Params.model_json_schema().get("properties", {}).values()]))
+fields = [field for plugin in bundled for field in plugin.Params.model_json_schema().get("properties", {}).values()]
+presets = [{"title": one.title, "description": one.description} for plugin in bundled for one in getattr(plugin, "presets", ())]
+print(json.dumps([fields, presets]))
 `
-const fields = JSON.parse(execFileSync(python, ["-c", LIST_FIELDS], { cwd: root, encoding: "utf8" }))
+const [fields, presets] = JSON.parse(execFileSync(python, ["-c", LIST_FIELDS], { cwd: root, encoding: "utf8" }))
 const source = readFileSync(new URL("../src/i18n/fr/fields.ts", import.meta.url), "utf8")
 
 function wordsOf(name) {
@@ -23,9 +25,17 @@ function wordsOf(name) {
 }
 
 const problems = []
-for (const [name, key] of [["FRENCH_TITLES", "title"], ["FRENCH_HELP", "description"], ["FRENCH_GROUPS", "group"], ["FRENCH_UNITS", "unit"]]) {
+const TABLES = [
+  ["FRENCH_TITLES", "title", fields],
+  ["FRENCH_HELP", "description", fields],
+  ["FRENCH_GROUPS", "group", fields],
+  ["FRENCH_UNITS", "unit", fields],
+  ["FRENCH_PRESET_TITLES", "title", presets],
+  ["FRENCH_PRESET_TEXTS", "description", presets],
+]
+for (const [name, key, all] of TABLES) {
   const known = wordsOf(name)
-  const said = new Set(fields.map((field) => field[key]).filter(Boolean).map((word) => word.replaceAll('"', '\\"')))
+  const said = new Set(all.map((field) => field[key]).filter(Boolean).map((word) => word.replaceAll('"', '\\"')))
   for (const word of said) if (!known.has(word)) problems.push(`${name}: no French for "${word}"`)
   for (const word of known) if (!said.has(word)) problems.push(`${name}: nothing says "${word}" any more`)
 }

@@ -19,6 +19,7 @@ const pages: RouteObject[] = [
   page("/training/:id", () => import("~/pages/training/TrainingPage")),
   page("/workers", () => import("~/pages/workers/WorkersPage")),
   page("/chat", () => import("~/pages/chat/ChatPage")),
+  page("/chat/compare", () => import("~/pages/chat/ComparePage")),
   page("/chat/:id", () => import("~/pages/chat/ChatPage")),
   page("/settings/account", () => import("~/pages/settings/AccountPage")),
   page("/settings/api-keys", () => import("~/pages/settings/ApiKeysPage")),

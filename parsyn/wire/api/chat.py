@@ -52,11 +52,23 @@ class ConversationPatch(In):
 
 
 class MessageIn(In):
-    """With `regenerate` the last answer is replaced and `content` is left out."""
+    """A question, asked after the message `parent_id` (null: as the first one), so that what came
+    there before stays as another version; without `parent_id` the newest branch goes on.
+
+    With `regenerate` there is no `content`: the last question up to `parent_id` is answered once
+    more, beside its other answers.
+    """
 
     content: Prose | None = None
     params: SamplingIn = SamplingIn()
     regenerate: bool = False
+    parent_id: int | None = None
+
+
+class MessagePatch(In):
+    """What a reader thinks of an answer: 1 good, -1 bad, null nothing."""
+
+    rating: Literal[1, -1] | None
 
 
 class MessageOut(Out):
@@ -68,6 +80,8 @@ class MessageOut(Out):
     finish_reason: str | None
     usage: Usage | None
     timings: Timings | None
+    parent_id: int | None
+    rating: Literal[1, -1] | None
     created_at: Time
 
 
@@ -94,12 +108,13 @@ class TokenEvent(Out):
 
 
 class PhaseEvent(Out):
-    """SSE `phase`, before the first token."""
+    """SSE `phase`, before the first token. `about_seconds` is how long loading took before."""
 
     phase: Literal["waiting", "downloading", "loading", "generating"]
     done: int | None = None
     total: int | None = None
     worker_name: str | None = None
+    about_seconds: float | None = None
 
 
 class DoneEvent(Out):
@@ -118,8 +133,12 @@ class ChatTurn(In):
 
 
 class CompareIn(In):
-    """Both models get the same messages; the events of the answer carry `side`, "a" or "b"."""
+    """Both models get the same messages; the events of the answer carry `side`, "a" or "b".
+
+    Where a talk goes on, `messages_b` has the second one's own answers in it.
+    """
 
     model_ids: list[int] = Field(min_length=2, max_length=2)
     messages: list[ChatTurn] = Field(min_length=1, max_length=1000)
+    messages_b: list[ChatTurn] | None = Field(default=None, min_length=1, max_length=1000)
     params: SamplingIn = SamplingIn()

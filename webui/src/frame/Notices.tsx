@@ -18,7 +18,7 @@ export function Notices() {
 }
 
 function NoticeBar({ notice }: { notice: Notice }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const [isUndoing, setIsUndoing] = useState(false)
   const Icon = notice.isBad ? CircleAlert : CircleCheck
   const undo = async () => {
@@ -26,7 +26,7 @@ function NoticeBar({ notice }: { notice: Notice }) {
     try {
       await notice.undo?.()
     } catch (error) {
-      notify({ text: problemText(error, t), isBad: true })
+      notify({ text: problemText(error, t, phrase), isBad: true })
     }
     dismissNotice(notice.id)
   }

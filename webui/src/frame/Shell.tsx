@@ -23,7 +23,7 @@ dashboard.onRefused = sessionIsOver
 
 /** What surrounds every page of someone who is logged in. */
 export function Shell() {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const me = useMe()
   const place = useLocation()
   useAccountTaste(me.data)
@@ -37,7 +37,7 @@ export function Shell() {
     <div className="mx-auto max-w-xl p-6">
       <ProblemCard
         title={t("crash.no_hub")}
-        message={problemText(me.error, t)}
+        message={problemText(me.error, t, phrase)}
         action={
           <Button look="main" onClick={() => void me.refetch()}>
             {t("common.try_again")}

@@ -1,7 +1,7 @@
 import type { FormField } from "~/parts/schema_fields"
 import { useWords, type Language } from "."
 import { ENGLISH_CHOICES } from "./en/fields"
-import { FRENCH_CHOICES, FRENCH_GROUPS, FRENCH_HELP, FRENCH_MEASURES, FRENCH_TITLES, FRENCH_UNITS } from "./fr/fields"
+import { FRENCH_CHOICES, FRENCH_GROUPS, FRENCH_HELP, FRENCH_MEASURES, FRENCH_PRESET_TEXTS, FRENCH_PRESET_TITLES, FRENCH_TITLES, FRENCH_UNITS } from "./fr/fields"
 
 interface FieldWords {
   title: (field: FormField) => string
@@ -11,6 +11,8 @@ interface FieldWords {
   groupTitle: (group: string) => string
   /** What an evaluator, or a figure that it found, is called. */
   measure: (name: string) => string
+  presetTitle: (title: string) => string
+  presetText: (description: string) => string
 }
 
 /** The words of a generated form: the schema speaks English; for fields that we know, French is ours. */
@@ -27,6 +29,8 @@ function fieldWords(language: Language): FieldWords {
     unit: (unit) => french(FRENCH_UNITS, unit),
     groupTitle: (group) => french(FRENCH_GROUPS, group),
     measure: (name) => french(FRENCH_MEASURES, name),
+    presetTitle: (title) => french(FRENCH_PRESET_TITLES, title),
+    presetText: (description) => french(FRENCH_PRESET_TEXTS, description),
   }
 }
 

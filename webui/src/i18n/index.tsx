@@ -2,6 +2,7 @@ import { createContext, useContext, useEffect, useMemo, useState, type ReactNode
 import type { catalogue as english } from "./en"
 import { Formatter, type Language } from "./format"
 import { formatMessage, type Message, type Params } from "./message"
+import { Phrasebook, type Phrases } from "./phrases"
 
 export type { Language } from "./format"
 export type { Params } from "./message"
@@ -12,13 +13,15 @@ type Loaded = Record<Key, Message>
 export const LANGUAGES: Record<Language, string> = { en: "English", fr: "Français" }
 const STORED = "parsyn.language"
 
-const LOADERS: Record<Language, () => Promise<{ catalogue: Loaded }>> = {
+const LOADERS: Record<Language, () => Promise<{ catalogue: Loaded; phrases: Phrases }>> = {
   en: () => import("./en"),
   fr: () => import("./fr"),
 }
 
 interface Words {
   t: Translate
+  /** A sentence of the hub in the language that is shown, where we know it; else as the hub said it. */
+  phrase: (sentence: string) => string
   format: Formatter
   language: Language
   setLanguage: (language: Language) => void
@@ -41,24 +44,26 @@ export function preferredLanguage(): Language {
 /** Loads the one catalogue that is shown; children appear with it, so that no text is ever seen without its words. */
 export function WordsProvider({ children }: { children: ReactNode }) {
   const [language, choose] = useState<Language>(preferredLanguage)
-  const [loaded, setLoaded] = useState<{ language: Language; catalogue: Loaded } | null>(null)
+  const [loaded, setLoaded] = useState<{ language: Language; catalogue: Loaded; phrases: Phrases } | null>(null)
   useEffect(() => {
     let current = true
-    void LOADERS[language]().then(({ catalogue }) => current && setLoaded({ language, catalogue }))
+    void LOADERS[language]().then(({ catalogue, phrases }) => current && setLoaded({ language, catalogue, phrases }))
     return () => {
       current = false
     }
   }, [language])
-  const words = useMemo(() => loaded && makeWords(loaded.language, loaded.catalogue, choose), [loaded])
+  const words = useMemo(() => loaded && makeWords(loaded.language, loaded.catalogue, loaded.phrases, choose), [loaded])
   useEffect(() => {
     if (loaded) document.documentElement.lang = loaded.language
   }, [loaded])
   return words && <WordsContext.Provider value={words}>{children}</WordsContext.Provider>
 }
 
-function makeWords(language: Language, catalogue: Loaded, choose: (language: Language) => void): Words {
+function makeWords(language: Language, catalogue: Loaded, phrases: Phrases, choose: (language: Language) => void): Words {
+  const book = new Phrasebook(phrases)
   return {
     t: (key, params = {}) => formatMessage(catalogue[key], params, language),
+    phrase: (sentence) => book.translate(sentence),
     format: new Formatter(language),
     language,
     setLanguage: (next) => {

@@ -23,11 +23,13 @@ interface Props {
   message: ShownMessage
   /** Shown under the text: timings, actions. */
   footer?: ReactNode
+  /** Beside the copy button. */
+  actions?: ReactNode
   streaming?: boolean
 }
 
 /** One message of a conversation: the same in chat, preview and samples. */
-export function MessageView({ message, footer, streaming }: Props) {
+export function MessageView({ message, footer, actions, streaming }: Props) {
   const { t } = useWords()
   const [raw, setRaw] = useState(false)
   const [Icon, roleKey] = ROLES[message.role] ?? [Code, null]
@@ -47,6 +49,7 @@ export function MessageView({ message, footer, streaming }: Props) {
               <Code size={15} aria-hidden />
             </IconButton>
             {text && <CopyButton text={text} />}
+            {actions}
           </span>
         </div>
         {raw || message.role !== "assistant" ? (

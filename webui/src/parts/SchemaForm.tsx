@@ -4,7 +4,7 @@ import { useWords } from "~/i18n"
 import { useFieldWords } from "~/i18n/fields"
 import { Button } from "./Button"
 import { Field, Input, Select, Switch, TextArea } from "./Field"
-import { draftOf, groupsOf, isChanged, type Drafts, type FormField, type FormReading } from "./schema_fields"
+import { canBeNothing, draftOf, groupsOf, isChanged, NOTHING, type Drafts, type FormField, type FormReading } from "./schema_fields"
 
 interface Props {
   fields: FormField[]
@@ -15,6 +15,8 @@ interface Props {
   serverError?: (name: string) => string | undefined
   /** Shown as placeholder where the default is decided elsewhere. */
   effective?: Record<string, unknown>
+  /** What one starts from where it is not the defaults; the fallbacks of `fields` are its values already. */
+  preset?: { title: string; config: Record<string, unknown> } | undefined
 }
 
 /** A form for any JSON schema: plain fields first, advanced ones folded, what differs from the default is marked. */
@@ -49,7 +51,7 @@ export function SchemaForm(props: Props) {
       )}
       {changed.length > 0 && (
         <Button look="quiet" onClick={() => props.onChange({})}>
-          <RotateCcw size={15} aria-hidden /> {t("form.reset", { count: changed.length })}
+          <RotateCcw size={15} aria-hidden /> {props.preset ? t("form.reset_to", { name: props.preset.title, count: changed.length }) : t("form.reset", { count: changed.length })}
         </Button>
       )}
     </div>
@@ -75,23 +77,27 @@ function Groups({ fields, ...rest }: Props) {
   )
 }
 
-function OneField({ field, drafts, onChange, reading, serverError, effective }: Omit<Props, "fields"> & { field: FormField }) {
-  const { t } = useWords()
+function OneField({ field, drafts, onChange, reading, serverError, effective, preset }: Omit<Props, "fields"> & { field: FormField }) {
+  const { t, phrase } = useWords()
   const words = useFieldWords()
-  const defaultText = useDefaultText()
+  const start = preset && field.name in preset.config ? preset.title : undefined
+  const defaultText = useDefaultText(start)
   const draft = drafts[field.name] ?? ""
   const complaint = reading.complaints[field.name]
-  const error = complaint ? t(complaint.key, complaint.params) : serverError?.(field.name)
+  const refusal = serverError?.(field.name)
+  const error = complaint ? t(complaint.key, complaint.params) : refusal && phrase(refusal)
   const set = (text: string) => onChange({ ...drafts, [field.name]: text })
   const shownDefault = effective?.[field.name] ?? field.fallback
-  const mark = isChanged(field, draft) && (
+  const mark = isChanged(field, draft) ? (
     <button type="button" onClick={() => set("")} className="text-xs text-accent hover:underline" title={t("form.back_to_default")}>
-      {t("form.default_was", { value: defaultText(field, shownDefault) })}
+      {defaultText(field, shownDefault)}
     </button>
+  ) : (
+    start && <span className="text-xs text-muted">{start}</span>
   )
   return (
     <Field label={words.title(field)} hint={words.help(field)} error={error} aside={mark}>
-      {(control) => <Control control={control} field={field} draft={draft} set={set} fallback={shownDefault} />}
+      {(control) => <Control control={control} field={field} draft={draft} set={set} fallback={shownDefault} placeholder={defaultText(field, shownDefault)} />}
     </Field>
   )
 }
@@ -102,13 +108,12 @@ interface ControlProps {
   draft: string
   set: (text: string) => void
   fallback: unknown
+  placeholder: string
 }
 
-function Control({ control, field, draft, set, fallback }: ControlProps) {
+function Control({ control, field, draft, set, fallback, placeholder }: ControlProps) {
   const { t } = useWords()
   const words = useFieldWords()
-  const defaultText = useDefaultText()
-  const placeholder = t("form.default_was", { value: defaultText(field, fallback) })
   if (field.kind === "switch") {
     const isOn = draft === "" ? fallback === true : draft === "true"
     return (
@@ -120,7 +125,7 @@ function Control({ control, field, draft, set, fallback }: ControlProps) {
   if (field.kind === "choice") {
     return (
       <Select {...control} value={draft === "" ? draftOf(field, fallback) : draft} onChange={(event) => set(event.target.value)}>
-        {(field.nullable || fallback === undefined) && <option value="">{t("form.none")}</option>}
+        {(field.nullable || fallback === undefined) && <option value={canBeNothing(field) ? NOTHING : ""}>{t("form.none")}</option>}
         {field.choices.map((choice) => (
           <option key={String(choice)} value={String(choice)}>
             {words.choice(field, choice)}
@@ -151,12 +156,15 @@ function Control({ control, field, draft, set, fallback }: ControlProps) {
   )
 }
 
-function useDefaultText(): (field: FormField, value: unknown) => string {
+/** "default: 3", or "Quick try: 1" where one starts from a preset that says something of the field. */
+function useDefaultText(start?: string): (field: FormField, value: unknown) => string {
   const { t, format } = useWords()
   const words = useFieldWords()
-  return (field, value) => {
+  const valueText = (field: FormField, value: unknown): string => {
     if (typeof value === "number") return format.typed(value)
+    if (typeof value === "boolean") return words.choice(field, value)
     if (field.kind === "choice" && value !== null && value !== undefined) return words.choice(field, value)
     return draftOf(field, value) || t("form.none")
   }
+  return (field, value) => (start ? t("form.start_was", { start, value: valueText(field, value) }) : t("form.default_was", { value: valueText(field, value) }))
 }

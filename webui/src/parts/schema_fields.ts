@@ -118,6 +118,19 @@ function kindOf(open: JsonSchema[], solid: JsonSchema[]): FieldKind {
   return list?.items?.type === "string" && isOnly("array", "string", "integer", "number") ? "lines" : "json"
 }
 
+/** What is typed to have nothing where the preset has something. */
+export const NOTHING = "none"
+
+/** True where the start is a value, and having none is allowed too. */
+export function canBeNothing(field: FormField): boolean {
+  return field.nullable && field.fallback !== null && field.fallback !== undefined
+}
+
+/** The fields as they stand when one starts from `base` instead of the defaults. */
+export function startingFrom(fields: FormField[], base: Record<string, unknown>): FormField[] {
+  return fields.map((field) => (field.name in base ? { ...field, fallback: base[field.name] } : field))
+}
+
 /** A value as it stands in its control. */
 export function draftOf(field: FormField, value: unknown): string {
   if (value === null || value === undefined) return ""
@@ -129,6 +142,7 @@ export function draftOf(field: FormField, value: unknown): string {
 export function readDraft(field: FormField, draft: string): Reading {
   const text = draft.trim()
   if (text === "") return field.required ? { complaint: { key: "form.required" } } : "default"
+  if (text === NOTHING && canBeNothing(field)) return { value: null }
   switch (field.kind) {
     case "switch":
       return { value: text === "true" }
@@ -153,7 +167,7 @@ function readChoice(field: FormField, text: string): Reading {
 function readNumber(field: FormField, text: string): Reading {
   const value = Number(text.replace(",", "."))
   if (!Number.isFinite(value)) {
-    const words = field.words.join(", ")
+    const words = [...field.words, ...(canBeNothing(field) ? [NOTHING] : [])].join(", ")
     return { complaint: words ? { key: "form.number_or", params: { words } } : { key: "form.number" } }
   }
   const complaints = field.ranges.map((range) => outside(range, value))
@@ -215,7 +229,8 @@ export function draftsOf(fields: FormField[], config: Record<string, unknown>): 
   const drafts: Drafts = {}
   for (const field of fields) {
     const value = config[field.name]
-    if (value !== undefined && JSON.stringify(value) !== JSON.stringify(field.fallback ?? null)) drafts[field.name] = draftOf(field, value)
+    if (value === undefined || JSON.stringify(value) === JSON.stringify(field.fallback ?? null)) continue
+    drafts[field.name] = value === null ? NOTHING : draftOf(field, value)
   }
   return drafts
 }

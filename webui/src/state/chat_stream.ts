@@ -6,8 +6,8 @@ import type { ConversationDetail, DoneEvent, MessageIn, PhaseEvent } from "~/api
 
 /** An answer that is being written. Lives outside the page, so that it goes on when one looks elsewhere. */
 export interface ChatStream {
-  /** What was asked; null when an answer is made anew. */
-  question: string | null
+  /** What was sent: a question after a message, or a question's id that is answered anew. */
+  body: MessageIn
   text: string
   phase: PhaseEvent | null
   state: "running" | "stopped" | "failed"
@@ -56,7 +56,7 @@ export function dismissStream(id: number): void {
 export async function ask(id: number, body: MessageIn): Promise<void> {
   const control = new AbortController()
   const answeredBefore = lastAnswer(id)
-  streams.set(id, { question: body.content ?? null, text: "", phase: null, state: "running", error: null, stop: () => control.abort() })
+  streams.set(id, { body, text: "", phase: null, state: "running", error: null, stop: () => control.abort() })
   tell()
   try {
     const response = await send("POST", `/conversations/${id}/messages`, {
@@ -90,7 +90,7 @@ function problemOf({ status, code, title, detail, errors }: Partial<ApiProblem>)
 }
 
 function doneAsPhase(done: DoneEvent): PhaseEvent {
-  return { phase: "generating", done: null, total: null, worker_name: done.worker_name ?? null }
+  return { phase: "generating", done: null, total: null, worker_name: done.worker_name ?? null, about_seconds: null }
 }
 
 async function reload(id: number): Promise<void> {

@@ -46,16 +46,6 @@ export const training = {
   "training.delete_one": "Delete “{name}”?",
   "training.delete_text": "Its log, metrics and checkpoints are deleted for good. The trained model stays.",
 
-  "plan.title": "This run",
-  "plan.tokens": "Tokens, all epochs",
-  "plan.steps": "Steps, about",
-  "plan.batch": "Effective batch",
-  "plan.workers": "Workers",
-  "plan.online": { zero: "none online", one: "{count} online", other: "{count} online" },
-  "plan.no_worker": "No worker is online: the run will wait in the queue.",
-  "plan.cut": "The longest row has {longest} tokens and will be cut to {limit}.",
-  "plan.over_context": "{limit} tokens are more than the model's context of {context}.",
-
   "charts.axis": "Horizontal axis",
   "charts.step": "Steps",
   "charts.time": "Time",

@@ -152,3 +152,21 @@ export const FRENCH_CHOICES: Record<string, string> = {
   "4bit": "4 bits",
   "8bit": "8 bits",
 }
+
+export const FRENCH_PRESET_TITLES: Record<string, string> = {
+  "Balanced": "Équilibré",
+  "Quick try": "Essai rapide",
+  "Thorough": "Approfondi",
+  "Low memory": "Peu de mémoire",
+}
+
+export const FRENCH_PRESET_TEXTS: Record<string, string> = {
+  "An adapter of rank 16, three times through the data. A good first choice for most data.":
+    "Un adaptateur de rang 16, trois passages sur les données. Un bon premier choix dans la plupart des cas.",
+  "At most 60 steps with a small adapter: shows whether data and model go together. The result is a first impression, not more.":
+    "60 étapes au plus avec un petit adaptateur\u00a0: montre si données et modèle vont ensemble. Le résultat n'est qu'une première impression.",
+  "A larger adapter that learns more slowly, up to five times through the data; ends by itself when the validation loss stops falling. Takes about twice as long as Balanced.":
+    "Un adaptateur plus grand qui apprend plus lentement, jusqu'à cinq passages\u00a0; s'arrête de lui-même quand la perte de validation ne baisse plus. Environ deux fois plus long qu'Équilibré.",
+  "The base in 4 bit and one row at a time: needs the least memory, and is slower. Rows are cut at 1024 tokens. For NVIDIA GPUs.":
+    "La base en 4 bits, une ligne à la fois\u00a0: le moins de mémoire, mais plus lent. Les lignes sont coupées à 1024 jetons. Pour GPU NVIDIA.",
+}

@@ -1,5 +1,6 @@
 import { chat } from "./chat"
 import { datasets } from "./datasets"
+import { form } from "./form"
 import { frame } from "./frame"
 import { models } from "./models"
 import { parts } from "./parts"
@@ -8,4 +9,5 @@ import { settings } from "./settings"
 import { training } from "./training"
 import { workers } from "./workers"
 
-export const catalogue = { ...frame, ...parts, ...datasets, ...models, ...training, ...queue, ...workers, ...chat, ...settings }
+export const catalogue = { ...frame, ...form, ...parts, ...datasets, ...models, ...training, ...queue, ...workers, ...chat, ...settings }
+export { FRENCH_PHRASES as phrases } from "./phrases"

@@ -94,6 +94,12 @@ export const parts: Translation<typeof english> = {
     other: "Revenir aux valeurs par défaut ({count} modifications)",
     many: "Revenir aux valeurs par défaut ({count} modifications)",
   },
+  "form.reset_to": {
+    one: "Revenir à «\u00a0{name}\u00a0» ({count} changement)",
+    other: "Revenir à «\u00a0{name}\u00a0» ({count} changements)",
+    many: "Revenir à «\u00a0{name}\u00a0» ({count} changements)",
+  },
+  "form.start_was": "{start}\u00a0: {value}",
   "form.default_was": "par défaut\u00a0: {value}",
   "form.back_to_default": "Revenir à la valeur par défaut",
   "form.none": "aucun",

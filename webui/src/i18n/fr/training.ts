@@ -48,16 +48,6 @@ export const training: Translation<typeof english> = {
   "training.delete_one": "Supprimer «\u00a0{name}\u00a0»\u00a0?",
   "training.delete_text": "Son journal, ses mesures et ses points de reprise seront définitivement supprimés. Le modèle obtenu reste.",
 
-  "plan.title": "Cet entraînement",
-  "plan.tokens": "Jetons, toutes époques",
-  "plan.steps": "Étapes, environ",
-  "plan.batch": "Lot effectif",
-  "plan.workers": "Machines",
-  "plan.online": { zero: "aucune en ligne", one: "{count} en ligne", other: "{count} en ligne", many: "{count} en ligne" },
-  "plan.no_worker": "Aucune machine n'est en ligne\u00a0: l'entraînement restera en file d'attente.",
-  "plan.cut": "La plus longue ligne compte {longest} jetons et sera coupée à {limit}.",
-  "plan.over_context": "{limit} jetons dépassent le contexte du modèle, de {context}.",
-
   "charts.axis": "Axe horizontal",
   "charts.step": "Étapes",
   "charts.time": "Temps",

@@ -1,15 +1,17 @@
-import { PanelLeft, SlidersHorizontal, SquarePen } from "lucide-react"
-import { useEffect, useState } from "react"
+import { Columns2, PanelLeft, SlidersHorizontal, SquarePen } from "lucide-react"
+import { useEffect, useMemo, useState } from "react"
 import { useNavigate, useParams, useSearchParams } from "react-router"
 import { patch, post } from "~/api/http"
 import { useList, useOne, useRefresh } from "~/api/queries"
-import type { ConversationDetail, ConversationOut, ModelOut, SamplingIn } from "~/api/types.gen"
+import type { ConversationDetail, ConversationOut, MessageIn, ModelOut, SamplingIn } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { IconButton } from "~/parts/Button"
 import { Dialog } from "~/parts/Dialog"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { ask, useChatStream } from "~/state/chat_stream"
+import { branchOf, type Chosen } from "./branches"
 import { Composer } from "./Composer"
+import { comparePath } from "./compare_path"
 import { ConversationList } from "./ConversationList"
 import { ModelPicker } from "./ModelPicker"
 import { ParameterForm, type ChatSettings } from "./ParameterForm"
@@ -31,6 +33,7 @@ export default function ChatPage() {
   const [draftModel, setDraftModel] = useState(query.get("model") ?? "")
   const [draft, setDraft] = useState<ChatSettings>(NO_SETTINGS)
   const [error, setError] = useState<unknown>(null)
+  const [chosen, setChosen] = useState<Chosen>({})
   const [panel, setPanel] = useState<"list" | "settings" | null>(null)
   const detail = id === null ? undefined : conversation.data
   const modelId = detail ? String(detail.model_id ?? "") : draftModel || String(newest(ready)?.id ?? "")
@@ -42,6 +45,7 @@ export default function ChatPage() {
   useEffect(() => {
     setError(null)
     setPanel(null)
+    setChosen({})
     if (id === null && query.get("model")) setDraftModel(query.get("model") ?? "")
   }, [id, query])
 
@@ -63,9 +67,16 @@ export default function ChatPage() {
     if (id === null) setDraft(next)
     else void update({ system_prompt: next.systemPrompt || null, params: next.params })
   }
+  const branch = useMemo(() => branchOf((detail?.messages ?? []).filter(({ role }) => role !== "system"), chosen), [detail?.messages, chosen])
+  const askHere = (body: MessageIn) => {
+    if (id === null) return
+    void ask(id, body)
+    // The branch that is being written on is the newest one from now on.
+    setChosen({})
+  }
   const submit = (content: string) =>
     attempt(async () => {
-      if (id !== null) return void ask(id, { content })
+      if (id !== null) return askHere({ content, parent_id: branch[branch.length - 1]?.message.id ?? null })
       const created = await post<ConversationOut>("/conversations", {
         model_id: Number(modelId),
         system_prompt: draft.systemPrompt || null,
@@ -89,6 +100,9 @@ export default function ChatPage() {
           <h1 className="sr-only">{detail?.title || t("nav.chat")}</h1>
           <ModelPicker models={ready} value={modelId} onChange={(next) => (id === null ? setDraftModel(next) : void update({ model_id: Number(next) }))} />
           <span className="ml-auto flex">
+            <IconButton label={t("chat.compare")} onClick={() => void navigate(comparePath(models.data?.items ?? [], modelId))}>
+              <Columns2 size={18} aria-hidden />
+            </IconButton>
             <IconButton label={t("chat.settings")} onClick={() => setPanel("settings")}>
               <SlidersHorizontal size={18} aria-hidden />
             </IconButton>
@@ -97,7 +111,7 @@ export default function ChatPage() {
             </IconButton>
           </span>
         </header>
-        <Thread id={id} conversation={detail} isLoading={id !== null && conversation.isLoading} stream={stream} models={models.data?.items ?? []} hasModels={!models.data || ready.length > 0} />
+        <Thread id={id} conversation={detail} branch={branch} onChoose={(one) => setChosen({ ...chosen, ...one })} onAsk={askHere} isLoading={id !== null && conversation.isLoading} stream={stream} models={models.data?.items ?? []} hasModels={!models.data || ready.length > 0} />
         <div className="mx-auto w-full max-w-3xl px-3 pb-3 sm:px-5">
           <ErrorNote error={error ?? conversation.error} />
           <Composer disabled={modelId === ""} stream={stream} onSubmit={(content) => void submit(content)} />

@@ -5,7 +5,7 @@ import type { ChatStream } from "~/state/chat_stream"
 
 const TALLEST = 240
 
-export function Composer({ disabled, stream, onSubmit }: { disabled: boolean; stream: ChatStream | undefined; onSubmit: (content: string) => void }) {
+export function Composer({ disabled, stream, onSubmit }: { disabled: boolean; stream: Pick<ChatStream, "state" | "stop"> | undefined; onSubmit: (content: string) => void }) {
   const { t } = useWords()
   const [text, setText] = useState("")
   const area = useRef<HTMLTextAreaElement>(null)

@@ -7,11 +7,15 @@ export function Waiting({ phase }: { phase: PhaseEvent | null }) {
   const { t, format } = useWords()
   const seconds = useSeconds(phase?.phase ?? "waiting")
   const name = phase?.phase ?? "waiting"
+  // What it took the last time; once that is over, how long it has taken.
+  const about = phase?.about_seconds
+  const expected = about && about >= 1 && seconds < about ? Math.ceil(about) : null
   const share = phase?.done != null && phase.total ? phase.done / phase.total : null
   return (
     <div role="status" className="max-w-md py-1 text-sm text-muted">
       <p className="num">
-        {t(`chat.phase_${name}`, { worker: phase?.worker_name ?? "" }).trim()} {seconds >= 2 && `(${format.duration(seconds)})`}
+        {t(`chat.phase_${name}`, { worker: phase?.worker_name ?? "" }).trim()}
+        {expected ? `, ${t("chat.about", { time: format.duration(expected) })}` : seconds >= 2 && ` (${format.duration(seconds)})`}
       </p>
       {share !== null && (
         <div className="mt-1 h-1.5 overflow-hidden rounded-full bg-sunken">

@@ -1,16 +1,11 @@
+import type { ReactNode } from "react"
 import { Link } from "react-router"
 import type { DatasetOut, ModelOut, TrainerOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Field, Input, Select } from "~/parts/Field"
 import { isTrainable } from "../datasets/shape"
-
-export interface Choices {
-  name: string
-  datasetId: string
-  modelId: string
-  validationId: string
-  trainer: string
-}
+import { suggestName, type Choices } from "./draft"
+import type { ProblemAt } from "./problems"
 
 interface Props {
   choices: Choices
@@ -18,22 +13,20 @@ interface Props {
   datasets: DatasetOut[]
   models: ModelOut[]
   trainers: TrainerOut[]
-  problem: (field: string) => string | undefined
+  problem: ProblemAt
 }
 
-/** What matters first: which data, which model, and what it shall be called. */
+/** What matters first: which data, and which model. */
 export function MainChoices({ choices, onChange, datasets, models, trainers, problem }: Props) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const set = (field: keyof Choices) => (event: { target: { value: string } }) => onChange({ ...choices, [field]: event.target.value })
-  const trainer = trainers.find(({ name }) => name === choices.trainer)
-  const fitting = datasets.filter((dataset) => isTrainable(dataset) && (!trainer || trainer.accepts.includes(dataset.schema_kind ?? "")))
+  const fitting = fittingData(datasets, trainers, choices)
   const ready = models.filter(({ state, id }) => state === "ready" || String(id) === choices.modelId)
   const dataset = datasets.find(({ id }) => String(id) === choices.datasetId)
-  const model = models.find(({ id }) => String(id) === choices.modelId)
-  const suggested = suggestName(dataset, model)
+  const say = (text: string | undefined) => text && phrase(text)
   return (
-    <section className="card grid gap-4 p-4 sm:grid-cols-2">
-      <Field label={t("training.dataset")} error={problem("dataset_id")} hint={fitting.length === 0 && <Missing to="/datasets?add=1" text={t("training.no_dataset")} action={t("datasets.add")} />}>
+    <div className="grid gap-4 sm:grid-cols-2">
+      <Field label={t("training.dataset")} error={say(problem("dataset_id"))} hint={fitting.length === 0 && <Missing to="/datasets?add=1" text={t("training.no_dataset")} action={t("datasets.add")} />}>
         {(control) => (
           <Select {...control} required value={choices.datasetId} onChange={set("datasetId")}>
             <option value="">{t("common.choose")}</option>
@@ -45,7 +38,7 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
           </Select>
         )}
       </Field>
-      <Field label={t("training.model")} error={problem("model_id")} hint={ready.length === 0 && <Missing to="/models?add=1" text={t("training.no_model")} action={t("models.add")} />}>
+      <Field label={t("training.model")} error={say(problem("model_id"))} hint={ready.length === 0 && <Missing to="/models?add=1" text={t("training.no_model")} action={t("models.add")} />}>
         {(control) => (
           <Select {...control} required value={choices.modelId} onChange={set("modelId")}>
             <option value="">{t("common.choose")}</option>
@@ -57,14 +50,28 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
           </Select>
         )}
       </Field>
-      <Field label={t("common.name")} error={problem("name")}>
+    </div>
+  )
+}
+
+/** What comes after: its name, other data to validate on, and the kind of training where there are several. */
+export function OtherChoices({ choices, onChange, datasets, models, trainers, problem, children }: Props & { children: ReactNode }) {
+  const { t, phrase } = useWords()
+  const set = (field: keyof Choices) => (event: { target: { value: string } }) => onChange({ ...choices, [field]: event.target.value })
+  const dataset = datasets.find(({ id }) => String(id) === choices.datasetId)
+  const model = models.find(({ id }) => String(id) === choices.modelId)
+  const suggested = suggestName(dataset, model)
+  const say = (text: string | undefined) => text && phrase(text)
+  return (
+    <section className="card grid gap-4 p-4 sm:grid-cols-2">
+      <Field label={t("common.name")} error={say(problem("name"))}>
         {(control) => <Input {...control} maxLength={200} placeholder={suggested && t("form.default_was", { value: suggested })} value={choices.name} onChange={set("name")} />}
       </Field>
-      <Field label={t("training.validation")} error={problem("validation_dataset_id")}>
+      <Field label={t("training.validation")} error={say(problem("validation_dataset_id"))}>
         {(control) => (
           <Select {...control} value={choices.validationId} onChange={set("validationId")}>
             <option value="">{t("training.validation_split")}</option>
-            {fitting
+            {fittingData(datasets, trainers, choices)
               .filter(({ id }) => String(id) !== choices.datasetId)
               .map((one) => (
                 <option key={one.id} value={one.id}>
@@ -75,9 +82,9 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
         )}
       </Field>
       {trainers.length > 1 && (
-        <Field label={t("training.trainer")} error={problem("trainer")}>
+        <Field label={t("training.trainer")} error={say(problem("trainer"))}>
           {(control) => (
-            <Select {...control} value={choices.trainer} onChange={set("trainer")}>
+            <Select {...control} value={choices.trainer} onChange={(event) => onChange({ ...choices, trainer: event.target.value, preset: "" })}>
               {trainers.map(({ name, title }) => (
                 <option key={name} value={name}>
                   {title}
@@ -87,8 +94,14 @@ export function MainChoices({ choices, onChange, datasets, models, trainers, pro
           )}
         </Field>
       )}
+      {children}
     </section>
   )
+}
+
+function fittingData(datasets: DatasetOut[], trainers: TrainerOut[], choices: Choices): DatasetOut[] {
+  const trainer = trainers.find(({ name }) => name === choices.trainer)
+  return datasets.filter((dataset) => isTrainable(dataset) && (!trainer || trainer.accepts.includes(dataset.schema_kind ?? "")))
 }
 
 function Missing({ to, text, action }: { to: string; text: string; action: string }) {
@@ -104,8 +117,4 @@ function Missing({ to, text, action }: { to: string; text: string; action: strin
 
 function withChosen(list: DatasetOut[], chosen: DatasetOut | undefined): DatasetOut[] {
   return chosen && !list.includes(chosen) ? [chosen, ...list] : list
-}
-
-export function suggestName(dataset: DatasetOut | undefined, model: ModelOut | undefined): string {
-  return dataset && model ? `${model.name} · ${dataset.name}`.slice(0, 200) : ""
 }

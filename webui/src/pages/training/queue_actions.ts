@@ -11,14 +11,14 @@ const KEY = ["queue", QUEUE]
 
 /** Moves and weighs waiting jobs: shown at once, taken back where the hub refuses, undone on request. */
 export function useQueueActions() {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const refresh = useRefresh()
   const attempt = async (work: () => Promise<unknown>, done: string, undo: (() => Promise<unknown>) | null) => {
     try {
       await work()
       notify({ text: done, ...(undo && { undo: () => undo().finally(() => refresh("queue")) }) })
     } catch (error) {
-      notify({ text: problemText(error, t), isBad: true })
+      notify({ text: problemText(error, t, phrase), isBad: true })
     }
     refresh("queue")
   }

@@ -35,7 +35,7 @@ async function takeBack(verb: Verb, workers: readonly WorkerOut[]): Promise<void
 
 /** Pauses, drains or resumes machines, says so and offers the way back; a refusal is said in the hub's words. */
 export function useVerbs() {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   return async (verb: Verb, workers: readonly WorkerOut[]) => {
     const [first] = workers
     if (!first) return
@@ -46,20 +46,20 @@ export function useVerbs() {
         undo: () => takeBack(verb, workers),
       })
     } catch (error) {
-      notify({ text: problemText(error, t), isBad: true })
+      notify({ text: problemText(error, t, phrase), isBad: true })
     }
   }
 }
 
 /** Asks for a fresh benchmark, which the machine makes once it has nothing to do. */
 export function useMeasure() {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   return async (worker: WorkerOut) => {
     try {
       await post(`/workers/${worker.id}/benchmark`)
       notify({ text: t(worker.current_job ? "workers.measures_later" : "workers.measures", { name: worker.name }) })
     } catch (error) {
-      notify({ text: problemText(error, t), isBad: true })
+      notify({ text: problemText(error, t, phrase), isBad: true })
     }
   }
 }
