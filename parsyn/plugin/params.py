@@ -96,7 +96,7 @@ def _in_words(model: type[PluginParams], item: Any) -> str:
     kind, name = str(item["type"]), str(item["loc"][0]) if item["loc"] else ""
     schema = model.model_json_schema().get("properties", {}).get(name, {})
     if kind in NUMBER_ERRORS and len(item["loc"]) == 1:
-        return f"must be {_range(schema)}."
+        return _range(schema)
     if kind in ("bool_type", "bool_parsing"):
         return "must be true or false."
     if kind == "literal_error":
@@ -105,18 +105,20 @@ def _in_words(model: type[PluginParams], item: Any) -> str:
 
 
 def _range(schema: Mapping[str, Any]) -> str:
-    """`a number above 0 and up to 1000`, `a whole number, 1 or more`."""
+    """`must be a number, above 0 and up to 1000.`"""
     options = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
     option = options[0] if options else {}
     what = "a whole number" if option.get("type") == "integer" else "a number"
     low = option.get("minimum", option.get("exclusiveMinimum"))
-    high = option.get("maximum", option.get("exclusiveMaximum"))
+    high = option.get("maximum", option.get("exclusiveMaximum", FAR))
     above, below = "exclusiveMinimum" in option, "exclusiveMaximum" in option
     if low is None:
-        return what if high is None else f"{what}, {high:,g} at most"
-    if high is None or high >= FAR:
-        return f"{what} above {low:g}" if above else f"{what}, {low:g} or more"
-    if not above and not below:
-        return f"{what} from {low:g} to {high:g}"
-    end = f"below {high:g}" if below else f"up to {high:g}"
-    return f"{what} {'above' if above else 'from'} {low:g} and {end}"
+        return f"must be {what}." if high >= FAR else f"must be {what}, {high:g} at most."
+    if high >= FAR:
+        return f"must be {what}, above {low:g}." if above else f"must be {what}, {low:g} or more."
+    if above:
+        end = "below" if below else "up to"
+        return f"must be {what}, above {low:g} and {end} {high:g}."
+    if below:
+        return f"must be {what}, {low:g} or more and below {high:g}."
+    return f"must be {what}, from {low:g} to {high:g}."

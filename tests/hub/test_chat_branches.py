@@ -98,15 +98,18 @@ async def test_a_message_of_elsewhere_is_no_parent(stage: Stage) -> None:
 
 async def test_answers_are_rated(stage: Stage) -> None:
     path = await stage.conversation(stage.model("Small"))
+    assert path.startswith("/api/v1/conversations/")
     async with stage.agent():
         await stage.ask(path, content="one")
     known = await ids(stage, path)
-    answer = f"{path}/messages/{known['Echo: one']}"
+    answer = known["Echo: one"]
     for rating in (1, -1, None):
-        rated = await stage.call("PATCH", answer, {"rating": rating})
+        rated = await stage.call("PATCH", f"{path}/messages/{answer}", {"rating": rating})
         assert (rated.status_code, rated.json()["rating"]) == (200, rating)
         assert (await stage.messages(path))[1]["rating"] == rating
-    assert (await stage.call("PATCH", answer, {"rating": 5})).status_code == 422
+    assert (
+        await stage.call("PATCH", f"{path}/messages/{answer}", {"rating": 5})
+    ).status_code == 422
     question = await stage.call("PATCH", f"{path}/messages/{known['one']}", {"rating": 1})
     assert (question.status_code, question.json()["errors"][0]["loc"]) == (422, ["rating"])
     assert (await stage.call("PATCH", f"{path}/messages/999", {"rating": 1})).status_code == 404

@@ -54,6 +54,13 @@ export const DATA_PHRASES: Phrases = {
     "Les colonnes ne correspondent à aucune forme. Associez-les à prompt et completion, messages ou text.",
   "The columns can be read as {}. Say which with a mapping.": "Les colonnes peuvent se lire comme {0}. Dites laquelle par une association.",
   "{} read as {}, all usable.": "{0} lues comme {1}, toutes utilisables.",
+  "1 row": "1 ligne",
+  "{} rows": "{0} lignes",
+  "{} of {} rows are usable; {} left out.{}": "{0} lignes sur {1} sont utilisables\u00a0; {2} laissées de côté.{3}",
+  "{} of {} rows ({}) cannot be used, {}.{}": "{0} lignes sur {1} ({2}) ne peuvent pas être utilisées, {3}.{4}",
+  "and strict was asked for": "et le mode strict est demandé",
+  "above the {} that may be left out": "plus que les {0} qui peuvent être laissés de côté",
+  "{} read.": "{0} lues.",
   "The chat template refused this row: {}.": "Le modèle de conversation a refusé cette ligne\u00a0: {0}.",
   "The Parquet file is damaged or uses what the reader does not know. Write it again and upload it once more.":
     "Le fichier Parquet est abîmé ou utilise ce que le lecteur ne connaît pas. Réécrivez-le et téléversez-le encore.",

@@ -43,7 +43,7 @@ export default function DatasetPage() {
 }
 
 function Detail({ dataset }: { dataset: DatasetOut }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const navigate = useNavigate()
   const refresh = useRefresh()
   const shape = useShape()
@@ -83,7 +83,7 @@ function Detail({ dataset }: { dataset: DatasetOut }) {
       {dataset.status === "invalid" && (
         <ProblemCard
           title={t("datasets.invalid")}
-          message={dataset.summary ?? t("datasets.invalid_text")}
+          message={dataset.summary ? phrase(dataset.summary) : t("datasets.invalid_text")}
           advice={t("datasets.invalid_advice")}
           action={<ButtonLink to="?tab=report">{t("datasets.see_report")}</ButtonLink>}
         />

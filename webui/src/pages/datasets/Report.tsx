@@ -6,13 +6,13 @@ import { Loaded } from "~/parts/Page"
 
 /** What is wrong with which rows, worst first, each with its place. */
 export function Report({ dataset }: { dataset: DatasetOut }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const report = useOne<ReportOut>(`/datasets/${dataset.id}/report`)
   return (
     <Loaded query={report}>
       {({ summary, problems }) => (
         <div>
-          <p className="mb-3">{summary}</p>
+          <p className="mb-3">{summary && phrase(summary)}</p>
           {problems.length === 0 ? (
             <p className="card flex items-center gap-2 p-4 text-sm text-good">
               <CircleCheck size={17} aria-hidden /> {t("report.clean")}
@@ -31,7 +31,7 @@ export function Report({ dataset }: { dataset: DatasetOut }) {
 }
 
 function Row({ problem }: { problem: RowProblem }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const isWarning = problem.level === "warning"
   const Icon = isWarning ? TriangleAlert : CircleAlert
   const place = [
@@ -43,7 +43,7 @@ function Row({ problem }: { problem: RowProblem }) {
     <li className="flex gap-3 px-4 py-3 text-sm">
       <Icon size={17} aria-hidden className={`mt-0.5 shrink-0 ${isWarning ? "text-warn" : "text-bad"}`} />
       <div className="min-w-0 flex-1">
-        <p>{problem.message}</p>
+        <p>{phrase(problem.message)}</p>
         <p className="num text-muted">
           {[isWarning ? t("report.warning") : t("report.error"), ...place].join(" · ")}
           <code className="ml-2 font-mono text-xs">{problem.code}</code>

@@ -103,7 +103,7 @@ function NewEvaluation({ model }: { model: ModelOut }) {
 }
 
 function Result({ known }: { known: EvaluationOut }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const { measure } = useFieldWords()
   const phase = usePhase()
   const refresh = useRefresh()
@@ -133,7 +133,7 @@ function Result({ known }: { known: EvaluationOut }) {
           />
         </div>
       )}
-      {shown.failure && <p className="mt-1 text-sm text-bad">{shown.failure.message}</p>}
+      {shown.failure && <p className="mt-1 text-sm text-bad">{phrase(shown.failure.message)}</p>}
       {shown.metrics && (
         <dl className="mt-2 flex flex-wrap gap-x-8 gap-y-2">
           {Object.entries(shown.metrics).map(([name, metric]) => (

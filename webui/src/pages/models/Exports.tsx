@@ -88,7 +88,7 @@ function NewExport({ model }: { model: ModelOut }) {
 }
 
 function ExportCard({ known }: { known: ExportOut }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const phase = usePhase()
   const refresh = useRefresh()
   const reload = () => refresh("models", String(known.model_id), "exports")
@@ -119,8 +119,8 @@ function ExportCard({ known }: { known: ExportOut }) {
       )}
       {shown.failure && (
         <div className="text-sm">
-          <p className="text-bad">{shown.failure.message}</p>
-          {shown.failure.advice && <p className="mt-1">{shown.failure.advice}</p>}
+          <p className="text-bad">{phrase(shown.failure.message)}</p>
+          {shown.failure.advice && <p className="mt-1">{phrase(shown.failure.advice)}</p>}
         </div>
       )}
       {parity && (

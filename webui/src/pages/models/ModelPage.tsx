@@ -35,7 +35,7 @@ export default function ModelPage() {
 }
 
 function Detail({ model }: { model: ModelOut }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const navigate = useNavigate()
   const refresh = useRefresh()
   const [isDeleting, setIsDeleting] = useState(false)
@@ -73,7 +73,7 @@ function Detail({ model }: { model: ModelOut }) {
       }
     >
       {model.failure && (
-        <ProblemCard title={t("models.failed")} message={model.failure.message} line={model.failure.line} advice={model.failure.advice} />
+        <ProblemCard title={t("models.failed")} message={phrase(model.failure.message)} line={model.failure.line} advice={model.failure.advice && phrase(model.failure.advice)} />
       )}
       {model.state === "registered" && <Fetching model={model} />}
       <Tabs

@@ -124,6 +124,7 @@ function Glance({ data }: { data: OverviewOut }) {
 }
 
 function JobList({ jobs }: { jobs: JobOut[] }) {
+  const { phrase } = useWords()
   return (
     <ul className="card divide-y divide-line">
       {jobs.map((job) => (
@@ -132,7 +133,7 @@ function JobList({ jobs }: { jobs: JobOut[] }) {
             <Link to={jobPath(job)} className="block truncate text-sm font-medium hover:underline">
               {job.name}
             </Link>
-            <p className="truncate text-sm text-muted">{job.failure?.message ?? job.waiting ?? job.worker_name ?? ""}</p>
+            <p className="truncate text-sm text-muted">{phrase(job.failure?.message ?? job.waiting ?? "") || job.worker_name}</p>
           </div>
           <StateBadge state={job.status} />
           <span className="w-28 text-right text-sm text-muted max-sm:hidden">

@@ -7,15 +7,15 @@ import { ProblemCard } from "~/parts/ProblemCard"
 const NEEDS_CHANGE = new Set(["user_error", "bad_data", "out_of_memory", "diverged", "model_unavailable"])
 
 export function Failed({ job, onResume }: { job: TrainingJobOut; onResume: () => void }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const failure = job.failure
   const reason = failure?.reason ?? "internal"
   return (
     <ProblemCard
       title={t(`failure.${reason}`)}
-      message={failure?.message ?? t("failure.no_message")}
+      message={failure?.message ? phrase(failure.message) : t("failure.no_message")}
       line={failure?.line}
-      advice={failure?.advice ?? t(`advice.${reason}`)}
+      advice={failure?.advice ? phrase(failure.advice) : t(`advice.${reason}`)}
       action={
         <>
           {NEEDS_CHANGE.has(reason) ? (

@@ -33,7 +33,7 @@ function lastValue(series: SeriesByName, name: string): number | undefined {
 }
 
 function State({ job, progress, speed }: { job: TrainingJobOut; progress: ProgressOut; speed: number | undefined }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const phase = usePhase()
   if (job.status === "running") {
     return (
@@ -50,7 +50,7 @@ function State({ job, progress, speed }: { job: TrainingJobOut; progress: Progre
       />
     )
   }
-  if (job.status === "queued") return <p>{job.waiting ?? job.placement.waiting ?? t("training.queued_text")}</p>
+  if (job.status === "queued") return <p>{job.waiting ? phrase(job.waiting) : t("training.queued_text")}</p>
   if (job.status === "pending") return <p className="text-muted">{t("training.pending_text")}</p>
   const seconds = job.started_at && job.finished_at ? (Date.parse(job.finished_at) - Date.parse(job.started_at)) / 1000 : null
   return (

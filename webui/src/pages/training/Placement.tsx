@@ -6,11 +6,11 @@ import { Ago } from "~/parts/Values"
 
 /** Which machines fit, soonest done first, which of them got the job, and why each of the others did not. */
 export function Placement({ job }: { job: TrainingJobOut }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const { placement } = job
   const { ranked = [], refused = [] } = placement
   if (ranked.length === 0 && refused.length === 0) {
-    return <p className="card max-w-4xl p-6 text-center text-sm text-muted">{job.waiting ?? t(job.status === "pending" ? "placement.pending" : "placement.nothing")}</p>
+    return <p className="card max-w-4xl p-6 text-center text-sm text-muted">{job.waiting ? phrase(job.waiting) : t(job.status === "pending" ? "placement.pending" : "placement.nothing")}</p>
   }
   return (
     <div className="max-w-4xl">
@@ -26,7 +26,7 @@ export function Placement({ job }: { job: TrainingJobOut }) {
             {refused.map((worker) => (
               <li key={worker.worker_id} className="flex flex-wrap gap-x-4 gap-y-0.5 px-4 py-2 text-sm">
                 <WorkerLink worker={worker} className="w-44 shrink-0 truncate" />
-                <span className="min-w-0 flex-1 text-muted">{worker.reason}</span>
+                <span className="min-w-0 flex-1 text-muted">{phrase(worker.reason)}</span>
               </li>
             ))}
           </ul>
@@ -37,7 +37,7 @@ export function Placement({ job }: { job: TrainingJobOut }) {
 }
 
 function Summary({ job }: { job: TrainingJobOut }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const { chosen, memory_bytes: memory, tokens, at } = job.placement
   const facts = [
     memory ? t("placement.needs", { memory: format.bytes(memory) }) : null,
@@ -47,9 +47,9 @@ function Summary({ job }: { job: TrainingJobOut }) {
     <div className="mb-5 text-sm">
       <p>
         {job.status === "queued" && job.waiting
-          ? job.waiting
+          ? phrase(job.waiting)
           : chosen
-            ? t("placement.chosen_text", { name: chosen.name, reason: chosen.reason })
+            ? t("placement.chosen_text", { name: chosen.name, reason: phrase(chosen.reason) })
             : null}
       </p>
       <p className="num mt-1 text-muted">
@@ -66,7 +66,7 @@ function Summary({ job }: { job: TrainingJobOut }) {
 }
 
 function Ranking({ placement, worker }: { placement: PlacementOut; worker: number | null }) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const ranked = placement.ranked ?? []
   const chosen = placement.chosen?.worker_id ?? worker
   const slowest = Math.max(1, ...ranked.map((one) => (one.predicted_seconds ?? 0) + (one.wait_seconds ?? 0)))
@@ -81,7 +81,7 @@ function Ranking({ placement, worker }: { placement: PlacementOut; worker: numbe
           </span>
           <Prediction worker={one} slowest={slowest} />
           <span className="min-w-0 flex-1 text-muted max-sm:basis-full">
-            {[one.reason, one.basis].filter(Boolean).join(" · ")}
+            {[phrase(one.reason), one.basis && phrase(one.basis)].filter(Boolean).join(" · ")}
             {one.busy && typeof one.wait_seconds === "number" && <> {t("placement.free_in", { time: format.duration(one.wait_seconds) })}</>}
           </span>
         </li>

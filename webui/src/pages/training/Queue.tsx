@@ -82,7 +82,7 @@ interface LineProps {
 }
 
 function Line({ one, owner, isDragged, isOver, canStep, onStep, onPriority, drag }: LineProps) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const { job, position, movable } = one
   return (
     <li
@@ -106,7 +106,7 @@ function Line({ one, owner, isDragged, isOver, canStep, onStep, onPriority, drag
           {owner && <span className="text-xs text-muted">{owner}</span>}
         </div>
         <p className="text-muted">
-          {job.waiting ?? t("queue.next")} <Forecast one={one} />
+          {job.waiting ? phrase(job.waiting) : t("queue.next")} <Forecast one={one} />
         </p>
       </div>
       {movable && (

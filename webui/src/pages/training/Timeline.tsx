@@ -60,7 +60,7 @@ interface LineProps {
 }
 
 function Line({ event, before, worker, isLast }: LineProps) {
-  const { t, format } = useWords()
+  const { t, phrase, format } = useWords()
   const [Icon, tone] = MARKS[event.status] ?? [CircleDashed, "text-muted"]
   const isNewAttempt = event.attempt > 1 && event.attempt !== before?.attempt
   const passed = before ? (Date.parse(event.at) - Date.parse(before.at)) / 1000 : null
@@ -83,7 +83,7 @@ function Line({ event, before, worker, isLast }: LineProps) {
         <div className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-4 gap-y-0.5 py-1.5">
           <span className="w-28 shrink-0 font-medium">{stateWord(event.status, t)}</span>
           <span className="min-w-0 flex-1 max-sm:basis-full">
-            <Cause text={event.cause} worker={worker} to={`/workers?worker=${event.worker_id}`} />
+            <Cause text={phrase(event.cause)} worker={worker} to={`/workers?worker=${event.worker_id}`} />
           </span>
           {passed !== null && passed >= 1 && <span className="num text-xs text-muted">{t("timeline.after", { time: format.duration(passed) })}</span>}
           <span className="text-muted">
