@@ -8,6 +8,9 @@ from typing import Any, Literal
 from parsyn.rows.spans import TrainOn
 from parsyn.wire.states import Compression, DatasetStatus, FileFormat, SchemaKind
 
+ESTIMATE = "characters/4"
+"""What token counts are without a model's tokenizer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

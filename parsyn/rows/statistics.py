@@ -16,6 +16,7 @@ from parsyn.rows.json_values import Values
 from parsyn.rows.messages import Example
 from parsyn.rows.problems import BadRow, Problem
 from parsyn.rows.requests import (
+    ESTIMATE,
     ColumnStats,
     Duplicates,
     Histogram,
@@ -27,7 +28,6 @@ from parsyn.rows.sources import OpenSource, example_of, open_source
 from parsyn.rows.template import load_template
 from parsyn.rows.tokens import RowEncoder, load_tokenizer
 
-ESTIMATE = "characters/4"
 _BINS = 30
 _BUCKETS = 256
 _SPLITS = 20

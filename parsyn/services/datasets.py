@@ -7,6 +7,7 @@ from typing import Any
 from parsyn.clock import now
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
 from parsyn.rows.mapping import BadMapping, plan_rows
+from parsyn.rows.requests import ESTIMATE
 from parsyn.services import audit, uploads
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal, project_for, require_role
@@ -202,6 +203,24 @@ def find_lost(context: Context) -> int:
         _extend(row, tries=row.tries + 1)
         enqueue(context, Dataset.get_by_id(row.id), task)
     return lost
+
+
+def count_again(project_id: int) -> None:
+    """A model has come: tokens that were only estimated so far are counted with its tokenizer.
+
+    The reconciler starts the work; until it is done the estimates are shown.
+    """
+    measured = Dataset.select().where(
+        (Dataset.project == project_id) & (Dataset.stats_status == StatsStatus.READY)
+    )
+    estimated = [
+        row.id
+        for row in measured
+        if ((row.stats or {}).get("tokens") or {}).get("tokenizer") == ESTIMATE
+    ]
+    Dataset.update(
+        stats_status=StatsStatus.RUNNING, lease_until=0.0, tries=0, revision=Dataset.revision + 1
+    ).where(Dataset.id.in_(estimated)).execute()
 
 
 def _key(row: Dataset, task: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import peewee
 
 from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
-from parsyn.services import audit, model_facts, outbox, uploads
+from parsyn.services import audit, datasets, model_facts, outbox, uploads
 from parsyn.services.context import Context
 from parsyn.services.model_facts import Facts, FolderFiles, StoredFiles
 from parsyn.services.model_shapes import as_out, free_slug, model_ref, publish
@@ -260,6 +260,8 @@ def _insert(
         },
     )
     _insert_files(row, kept)
+    if row.base_model_id is None:
+        datasets.count_again(project_id)
     return row
 
 
@@ -352,6 +354,7 @@ def fill_from_download(context: Context, job: Job, manifest: Manifest) -> None:
         chat_template=model_facts.template_of(stored),
         size=facts.get("size") or 0,
     ).where(Model.id == row.id).execute()
+    datasets.count_again(row.project_id)
     publish(context, row.id)
 
 

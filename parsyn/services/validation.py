@@ -119,7 +119,11 @@ def _columns_of(report: ValidationReport) -> dict[str, Any]:
         "bad_row_count", "needs_mapping", "mapping", "candidates", "problems_count",
     )  # fmt: skip
     found = {name: getattr(report, name) for name in names}
-    return {**found, "problems": [asdict(problem) for problem in report.problems]}
+    return {
+        **found,
+        "suggestions": [asdict(one) for one in report.suggestions if report.needs_mapping],
+        "problems": [asdict(problem) for problem in report.problems],
+    }
 
 
 def _code(error: ParsynError) -> str:

@@ -29,6 +29,7 @@ class Dataset(Owned):
     needs_mapping = peewee.BooleanField(default=False)
     mapping = Json(null=True)
     candidates = Json(default=list)
+    suggestions = Json(default=list)
     strict = peewee.BooleanField(default=False)
     columns = Json(default=list)
     row_count = peewee.IntegerField(null=True)

@@ -92,8 +92,8 @@ def test_base_and_tuned_answer_side_by_side(
 ) -> None:
     page.goto(f"/chat?model={tuned['id']}")
     page.get_by_role("button", name="Compare side by side").click()
-    expect(page.get_by_label("Model A")).to_have_value(str(tiny["id"]))
-    expect(page.get_by_label("Model B")).to_have_value(str(tuned["id"]))
+    expect(page.get_by_label("Model A", exact=True)).to_have_value(str(tiny["id"]))
+    expect(page.get_by_label("Model B", exact=True)).to_have_value(str(tuned["id"]))
     set_parameters(page)
     ask(page, "Row 3: what is 1 plus 2?")
     for side, name in (("A", tiny["name"]), ("B", tuned["name"])):

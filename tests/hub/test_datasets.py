@@ -153,6 +153,10 @@ async def test_unknown_columns_ask_for_a_mapping(owner: Person, context: Context
         "unknown",
     )
     path = f"/datasets/{found['id']}"
+    suggested = found["suggestions"][0]
+    assert suggested["schema_kind"] == "prompt_completion"
+    assert suggested["mapping"] == {"prompt": "frage", "completion": "antwort"}
+    assert suggested["reason"] == '"frage" asks and "antwort" answers'
     wrong = await owner.patch(path, {"mapping": {"prompt": "frage", "completion": "nope"}})
     assert (wrong.status, wrong.body["errors"][0]["loc"]) == (422, ["mapping", "completion"])
     assert "frage, antwort" in wrong.body["detail"]
@@ -162,6 +166,7 @@ async def test_unknown_columns_ask_for_a_mapping(owner: Person, context: Context
     mapped = (await owner.get(path)).body
     assert (mapped["schema_kind"], mapped["needs_mapping"]) == ("prompt_completion", False)
     assert (mapped["mapping"], mapped["stats_status"]) == (mapping, "ready")
+    assert mapped["suggestions"] == []
 
 
 async def test_preview_shows_rows_raw_and_as_messages(owner: Person, context: Context) -> None:

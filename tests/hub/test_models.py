@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parsyn.errors import ParsynError
-from parsyn.services import models
+from parsyn.services import datasets, models
 from parsyn.services.context import Context
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
@@ -21,7 +21,7 @@ from parsyn.store.users import User
 from parsyn.wire.refs import FileRef
 from parsyn.wire.states import FailureReason, JobStatus
 from parsyn.wire.tasks import Failure, Manifest
-from tests.hub.conftest import Answer, Person, deliver_effects
+from tests.hub.conftest import Answer, Person, deliver_effects, run_jobs
 from tests.hub.test_datasets import FILE, make
 from tests.hub.tiny_model import TEMPLATE, model_files, safetensors, write_folder
 
@@ -44,6 +44,26 @@ async def upload_file(who: Person, name: str, data: bytes) -> int:
 async def upload_model(who: Person, files: dict[str, bytes], name: str = "Mine") -> Answer:
     ids = await asyncio.gather(*(upload_file(who, *item) for item in files.items()))
     return await who.post("/models", {"name": name, "source": "upload", "upload_ids": ids})
+
+
+async def test_tokens_are_counted_again_once_there_is_a_tokenizer(
+    owner: Person, context: Context, tmp_path: Path
+) -> None:
+    made = await make(owner, context, FILE)
+    path = f"/datasets/{made['id']}"
+    estimated = (await owner.get(f"{path}/stats")).body["tokens"]
+    assert estimated["tokenizer"] == "characters/4"
+    import_tiny(owner, context, tmp_path)
+    assert (await owner.get(path)).body["stats_status"] == "running"
+    assert (await owner.get(f"{path}/stats")).body["tokens"] == estimated, "shown meanwhile"
+    context.database.write_sync(datasets.find_lost, context)
+    run_jobs(context)
+    counted = (await owner.get(f"{path}/stats")).body["tokens"]
+    assert counted["tokenizer"] == "Tiny"
+    assert counted["total"] > estimated["total"]
+    with context.database.transaction():
+        datasets.count_again(owner.project_id)
+    assert (await owner.get(path)).body["stats_status"] == "ready"
 
 
 async def test_a_folder_becomes_a_model(owner: Person, context: Context, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def up(migrator: Any, db: Any) -> None:
         *_added(migrator, "tasks", "needs", peewee.TextField(), "{}"),
         *_added(migrator, "jobs", "priority", peewee.IntegerField(), 0),
         *_added(migrator, "jobs", "position", peewee.DoubleField(null=True)),
+        *_added(migrator, "datasets", "suggestions", peewee.TextField(), "[]"),
         *_added(migrator, "messages", "parent_id", peewee.IntegerField(null=True)),
         *_added(migrator, "messages", "rating", peewee.IntegerField(null=True)),
     )

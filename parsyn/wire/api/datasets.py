@@ -97,6 +97,14 @@ class StatsOut(Out):
     splits: dict[str, int] = {}
 
 
+class MappingSuggestion(Out):
+    """One way to read the columns: field → column, and why it may be meant."""
+
+    schema_kind: SchemaKind
+    mapping: dict[str, str]
+    reason: str
+
+
 class DatasetOut(Out):
     id: int
     name: str
@@ -110,6 +118,7 @@ class DatasetOut(Out):
     needs_mapping: bool
     mapping: dict[str, str] | None
     candidates: list[SchemaKind] = []
+    suggestions: list[MappingSuggestion] = []
     strict: bool
     columns: list[str]
     row_count: int | None

@@ -101,6 +101,7 @@ class ParityOut(Out):
 
 class ExportOut(Out):
     id: int
+    name: str
     model_id: int
     format: str
     params: dict[str, Any]
@@ -111,8 +112,12 @@ class ExportOut(Out):
     parity: ParityOut | None
     failure: Failure | None
     log_url: str
+    waiting: str | None
+    worker_id: int | None
+    worker_name: str | None
     attempt: int
     created_at: Time
+    started_at: Time | None
     finished_at: Time | None
 
 
@@ -142,6 +147,7 @@ class MetricValue(Out):
 
 class EvaluationOut(Out):
     id: int
+    name: str
     model_id: int
     dataset_id: int
     evaluator: str
@@ -151,8 +157,12 @@ class EvaluationOut(Out):
     percent: float | None
     metrics: dict[str, MetricValue] | None
     failure: Failure | None
+    waiting: str | None
+    worker_id: int | None
+    worker_name: str | None
     attempt: int
     created_at: Time
+    started_at: Time | None
     finished_at: Time | None
 
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field
 
 from parsyn.wire.api.base import In, Name, Out, Time
-from parsyn.wire.states import WorkerEventKind, WorkerStatus, WorkerType
+from parsyn.wire.states import JobKind, WorkerEventKind, WorkerStatus, WorkerType
 from parsyn.wire.worker import Hardware
 
 
@@ -83,7 +83,7 @@ class CurrentJob(Out):
     """`id` is 0, and the name says no more than that, for a job that one may not see."""
 
     id: int
-    kind: str
+    kind: JobKind
     name: str
     percent: float | None
     eta_seconds: float | None

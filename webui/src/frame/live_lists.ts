@@ -1,8 +1,8 @@
 import { useEffect } from "react"
 import { atMostEvery } from "~/api/often"
-import { client, storeAllFresh, storeFresh } from "~/api/queries"
+import { client, storeAllFresh, storeFresh, type Page } from "~/api/queries"
 import { dashboard, type SocketEvent } from "~/api/socket"
-import type { DatasetOut, ExportOut, JobOut, ModelOut, TrainingJobOut, WorkerMetrics, WorkerOut } from "~/api/types.gen"
+import type { DatasetOut, ExportOut, JobOut, ModelOut, OverviewOut, ProgressOut, TrainingJobOut, WorkerMetrics, WorkerOut } from "~/api/types.gen"
 
 type Gone = { id: number; deleted: true }
 
@@ -26,6 +26,8 @@ function apply(event: SocketEvent): void {
       return outdate("overview")
     case "job.state":
       return applyJob(data as unknown as JobOut)
+    case "job.progress":
+      return applyProgress(data as unknown as ProgressOut & { id?: number })
     case "export.state":
       return applyExport(data as unknown as ExportOut)
     case "worker.state":
@@ -48,6 +50,24 @@ function applyJob(job: JobOut): void {
   outdate("queue")
   outdate("overview")
 }
+
+/** How far jobs are reaches every list and the overview, without asking for them again. */
+const PROGRESS_EVERY = 250
+const advanced = new Map<number, ProgressOut>()
+
+function applyProgress({ id, ...progress }: ProgressOut & { id?: number }): void {
+  if (id === undefined) return
+  advanced.set(id, progress)
+  showProgress()
+}
+
+const showProgress = atMostEvery(PROGRESS_EVERY, () => {
+  const fresh = new Map(advanced)
+  advanced.clear()
+  const moved = <T extends { id: number; progress: ProgressOut }>(job: T): T => (fresh.has(job.id) ? { ...job, progress: fresh.get(job.id)! } : job)
+  client.setQueriesData<Page<TrainingJobOut>>({ queryKey: ["training-jobs", "list"] }, (page) => page && { ...page, items: page.items.map(moved) })
+  client.setQueryData<OverviewOut>(["overview", {}], (known) => known && { ...known, running: known.running.map(moved) })
+})
 
 function applyExport(fresh: ExportOut): void {
   client.setQueryData(["exports", String(fresh.id), {}], fresh)

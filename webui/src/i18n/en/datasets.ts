@@ -65,6 +65,7 @@ export const datasets = {
   "mapping.title": "Which column holds what?",
   "mapping.text": "The columns fit no known shape: {columns}. Say what they hold; the file is then checked again.",
   "mapping.several": "The columns can be read in more than one way: {shapes}. Choose one; the file is then checked again.",
+  "mapping.suggestions": "Suggestions",
   "mapping.shape": "Shape",
   "mapping.optional": "May be left out.",
   "mapping.no_column": "No column",

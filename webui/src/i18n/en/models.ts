@@ -47,6 +47,9 @@ export const models = {
   "source.import": "Import from a folder",
   "source.training": "Fine-tuning",
 
+  "exports.files": "Files",
+  "exports.delete_text": { zero: "Its log is deleted for good.", one: "Its file and its log are deleted for good.", other: "Its {count} files and its log are deleted for good." },
+  "evaluations.delete_text": "Its figures and its log are deleted for good.",
   "exports.title": "Exports",
   "exports.new": "New export",
   "exports.format": "Format",

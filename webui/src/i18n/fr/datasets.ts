@@ -72,6 +72,7 @@ export const datasets: Translation<typeof english> = {
   "mapping.title": "Que contient chaque colonne\u00a0?",
   "mapping.text": "Les colonnes ne correspondent à aucune forme connue\u00a0: {columns}. Précisez leur contenu\u00a0; le fichier sera vérifié à nouveau.",
   "mapping.several": "Les colonnes se prêtent à plusieurs lectures\u00a0: {shapes}. Choisissez-en une\u00a0; le fichier sera vérifié à nouveau.",
+  "mapping.suggestions": "Propositions",
   "mapping.shape": "Forme",
   "mapping.optional": "Facultatif.",
   "mapping.no_column": "Aucune colonne",

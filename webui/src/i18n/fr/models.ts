@@ -49,6 +49,14 @@ export const models: Translation<typeof english> = {
   "source.import": "Import d'un dossier",
   "source.training": "Affinage",
 
+  "exports.files": "Fichiers",
+  "exports.delete_text": {
+    zero: "Son journal sera définitivement supprimé.",
+    one: "Son fichier et son journal seront définitivement supprimés.",
+    other: "Ses {count} fichiers et son journal seront définitivement supprimés.",
+    many: "Ses {count} fichiers et son journal seront définitivement supprimés.",
+  },
+  "evaluations.delete_text": "Ses mesures et son journal seront définitivement supprimés.",
   "exports.title": "Exports",
   "exports.new": "Nouvel export",
   "exports.format": "Format",

@@ -61,6 +61,12 @@ export const DATA_PHRASES: Phrases = {
   "and strict was asked for": "et le mode strict est demandé",
   "above the {} that may be left out": "plus que les {0} qui peuvent être laissés de côté",
   "{} read.": "{0} lues.",
+  "\"{}\" asks and \"{}\" answers": "«\u00a0{0}\u00a0» demande et «\u00a0{1}\u00a0» répond",
+  "\"{}\" is learnt as running text": "«\u00a0{0}\u00a0» est appris comme du texte suivi",
+  "\"{}\" may be the answer to the prompt": "«\u00a0{0}\u00a0» peut être la réponse à la question",
+  "\"{}\" holds role/content turns": "«\u00a0{0}\u00a0» contient des tours role/content",
+  "\"{}\" holds from/value turns": "«\u00a0{0}\u00a0» contient des tours from/value",
+  "prompt without an answer": "question sans réponse",
   "The chat template refused this row: {}.": "Le modèle de conversation a refusé cette ligne\u00a0: {0}.",
   "The Parquet file is damaged or uses what the reader does not know. Write it again and upload it once more.":
     "Le fichier Parquet est abîmé ou utilise ce que le lecteur ne connaît pas. Réécrivez-le et téléversez-le encore.",

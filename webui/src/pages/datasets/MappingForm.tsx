@@ -11,14 +11,16 @@ import { hasTurns, isMappable, SHAPE_FIELDS, TURN_KEYS, useShape, type MappableS
 
 /** Which column holds what, for a file whose columns do not say so. */
 export function MappingForm({ dataset }: { dataset: DatasetOut }) {
-  const { t, format } = useWords()
+  const { t, format, phrase } = useWords()
   const shape = useShape()
   const refresh = useRefresh()
   const [kind, setKind] = useState<MappableShape>(() => firstShape(dataset))
   const [mapping, setMapping] = useState<Record<string, string>>(dataset.mapping ?? {})
   const { needed, optional } = SHAPE_FIELDS[kind]
   const fields: readonly string[] = [...needed, ...optional]
-  const valueOf = (field: string) => mapping[field] ?? (dataset.columns.includes(field) ? field : "")
+  const suggestions = (dataset.suggestions ?? []).filter(({ schema_kind }) => isMappable(schema_kind))
+  const suggested = suggestions.find(({ schema_kind }) => schema_kind === kind)?.mapping ?? {}
+  const valueOf = (field: string) => mapping[field] ?? suggested[field] ?? (dataset.columns.includes(field) ? field : "")
   const save = useMutation({
     mutationFn: () => patch<DatasetOut>(`/datasets/${dataset.id}`, { mapping: chosenOnly([...fields, ...(hasTurns(kind) ? TURN_KEYS : [])], valueOf) }),
     onSuccess: (fresh) => {
@@ -40,6 +42,27 @@ export function MappingForm({ dataset }: { dataset: DatasetOut }) {
           ? t("mapping.several", { shapes: format.list(dataset.candidates.map(shape)) })
           : t("mapping.text", { columns: format.list(dataset.columns.slice(0, 12)) })}
       </p>
+      {suggestions.length > 0 && (
+        <div className="mb-4">
+          <p className="mb-1 text-sm font-medium">{t("mapping.suggestions")}</p>
+          <div className="flex flex-wrap gap-2">
+            {suggestions.map((one) => (
+              <button
+                key={`${one.schema_kind} ${JSON.stringify(one.mapping)}`}
+                type="button"
+                aria-pressed={one.schema_kind === kind && Object.entries(one.mapping).every(([field, column]) => valueOf(field) === column)}
+                onClick={() => {
+                  if (isMappable(one.schema_kind)) setKind(one.schema_kind)
+                  setMapping(one.mapping)
+                }}
+                className="min-h-8 rounded-full border border-line-strong px-3 text-left text-sm hover:bg-hover aria-pressed:border-accent aria-pressed:bg-accent-soft"
+              >
+                <span className="font-medium">{shape(one.schema_kind)}</span> <span className="text-muted">{phrase(one.reason)}</span>
+              </button>
+            ))}
+          </div>
+        </div>
+      )}
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
         <Field label={t("mapping.shape")}>
           {(control) => (
@@ -80,8 +103,8 @@ export function MappingForm({ dataset }: { dataset: DatasetOut }) {
 }
 
 function firstShape(dataset: DatasetOut): MappableShape {
-  const candidate = (dataset.candidates ?? []).find(isMappable)
-  return candidate ?? "prompt_completion"
+  const kinds = [...(dataset.suggestions ?? []).map(({ schema_kind }) => schema_kind), ...(dataset.candidates ?? [])]
+  return kinds.find(isMappable) ?? "prompt_completion"
 }
 
 function chosenOnly(fields: string[], valueOf: (field: string) => string): Record<string, string> {

@@ -1,5 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
+import { Link } from "react-router"
 import { ApiProblem, post } from "~/api/http"
 import { useList, useOne, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, DatasetOut, EvaluationOut, EvaluatorOut, ModelOut } from "~/api/types.gen"
@@ -113,7 +114,11 @@ function Result({ known }: { known: EvaluationOut }) {
   return (
     <article className="card p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h3 className="font-medium">{t("evaluations.on", { evaluator: measure(shown.evaluator), dataset: dataset?.name ?? `#${known.dataset_id}` })}</h3>
+        <h3 className="font-medium">
+          <Link to={`/evaluations/${known.id}`} className="hover:underline">
+            {t("evaluations.on", { evaluator: measure(shown.evaluator), dataset: dataset?.name ?? `#${known.dataset_id}` })}
+          </Link>
+        </h3>
         <StateBadge state={shown.status} />
         <span className="ml-auto text-sm text-muted">
           <Ago time={shown.finished_at ?? shown.created_at} />

@@ -1,5 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
+import { Link } from "react-router"
 import { ApiProblem, apiUrl, post } from "~/api/http"
 import { useList, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, ExportOut, ExporterOut, ModelOut } from "~/api/types.gen"
@@ -99,7 +100,11 @@ function ExportCard({ known }: { known: ExportOut }) {
   return (
     <article className="card p-4">
       <div className="mb-2 flex flex-wrap items-center gap-x-3 gap-y-1">
-        <h3 className="font-medium">{[shown.format.toUpperCase(), shown.params.quantization].filter(Boolean).join(" ")}</h3>
+        <h3 className="font-medium">
+          <Link to={`/exports/${known.id}`} className="hover:underline">
+            {[shown.format.toUpperCase(), shown.params.quantization].filter(Boolean).join(" ")}
+          </Link>
+        </h3>
         <StateBadge state={shown.status} />
         <span className="ml-auto text-sm text-muted">
           <Ago time={shown.finished_at ?? shown.created_at} />

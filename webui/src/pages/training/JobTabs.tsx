@@ -29,7 +29,7 @@ export function JobTabs({ job, stream, charts }: Props) {
         { id: "log", label: t("training.log"), content: () => <LogView lines={stream.lines} label={t("training.log")} /> },
         { id: "samples", label: t("training.samples"), content: () => <Samples id={job.id} /> },
         { id: "checkpoints", label: t("training.checkpoints"), content: () => <Checkpoints job={job} /> },
-        { id: "timeline", label: t("training.timeline"), content: () => <Timeline id={job.id} /> },
+        { id: "timeline", label: t("training.timeline"), content: () => <Timeline path={`/training-jobs/${job.id}`} /> },
         { id: "placement", label: t("placement.tab"), content: () => <Placement job={job} /> },
         { id: "configuration", label: t("training.configuration"), content: () => <Configuration job={job} /> },
       ]}

@@ -132,6 +132,7 @@ function Form({ trainers, presets, original }: FormProps) {
                 trainer={choices.trainer}
                 value={choices.preset}
                 onChange={choosePreset}
+                onSaved={(name) => setDraft({ ...draft, choices: { ...choices, preset: name }, drafts: {} })}
                 config={{ ...preset?.config, ...reading.config }}
                 isChanged={Object.keys(reading.config).length > 0 && Object.keys(reading.complaints).length === 0}
                 problem={problem("preset")}

@@ -1,7 +1,7 @@
 import { Pencil, Save, Trash2 } from "lucide-react"
 import { useState } from "react"
 import { patch, remove } from "~/api/http"
-import { useRefresh } from "~/api/queries"
+import { client, useRefresh } from "~/api/queries"
 import type { PresetOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { useFieldWords } from "~/i18n/fields"
@@ -15,6 +15,8 @@ interface Props {
   trainer: string
   value: string
   onChange: (name: string) => void
+  /** The settings as they stand are this preset's now. */
+  onSaved: (name: string) => void
   /** The settings as they stand now, the preset's and one's own together. */
   config: Record<string, unknown>
   /** True where one has changed something since. */
@@ -23,7 +25,7 @@ interface Props {
 }
 
 /** Where to start from: what comes with the trainer, then one's own. */
-export function PresetChoice({ presets, trainer, value, onChange, config, isChanged, problem }: Props) {
+export function PresetChoice({ presets, trainer, value, onChange, onSaved, config, isChanged, problem }: Props) {
   const { t, phrase } = useWords()
   const words = useFieldWords()
   const refresh = useRefresh()
@@ -35,10 +37,14 @@ export function PresetChoice({ presets, trainer, value, onChange, config, isChan
     setError(null)
     try {
       await step()
-      refresh("presets")
     } catch (problem) {
       setError(problem)
     }
+  }
+  const update = async ({ id, name }: PresetOut) => {
+    await patch(`/presets/${id ?? 0}`, { config })
+    await client.invalidateQueries({ queryKey: ["presets"] })
+    onSaved(name)
   }
   return (
     <fieldset className="min-w-0">
@@ -52,7 +58,7 @@ export function PresetChoice({ presets, trainer, value, onChange, config, isChan
             items={
               own
                 ? [
-                    { label: t("preset.update", { name: own.name }), icon: <Save size={15} aria-hidden />, disabled: !isChanged, onSelect: () => void change(() => patch(`/presets/${own.id ?? 0}`, { config })) },
+                    { label: t("preset.update", { name: own.name }), icon: <Save size={15} aria-hidden />, disabled: !isChanged, onSelect: () => void change(() => update(own)) },
                     { label: t("preset.edit"), icon: <Pencil size={15} aria-hidden />, onSelect: () => setDialog("edit") },
                     {
                       label: t("common.delete"),
@@ -61,6 +67,7 @@ export function PresetChoice({ presets, trainer, value, onChange, config, isChan
                       onSelect: () => void change(async () => {
                         await remove(`/presets/${own.id ?? 0}`)
                         onChange("")
+                        refresh("presets")
                       }),
                     },
                   ]
@@ -97,7 +104,8 @@ export function PresetChoice({ presets, trainer, value, onChange, config, isChan
           onClose={() => setDialog(null)}
           onSaved={(preset) => {
             setDialog(null)
-            onChange(preset.name)
+            if (dialog === "new") onSaved(preset.name)
+            else onChange(preset.name)
           }}
         />
       )}

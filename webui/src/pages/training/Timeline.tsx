@@ -29,8 +29,8 @@ const MARKS: Record<string, [LucideIcon, string]> = {
 }
 
 /** Every transition of a job with its cause, oldest first; a line for each new attempt. */
-export function Timeline({ id }: { id: number }) {
-  const events = useOne<{ items: EventOut[] }>(`/training-jobs/${id}/events`)
+export function Timeline({ path }: { path: string }) {
+  const events = useOne<{ items: EventOut[] }>(`${path}/events`)
   const workers = useList<WorkerOut>("/workers").data?.items ?? []
   const names = new Map(workers.map((worker) => [worker.id, worker.name]))
   return (

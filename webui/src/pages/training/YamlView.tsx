@@ -38,13 +38,15 @@ export default function YamlView({ body, onChange, errors }: Props) {
         )}
       </Field>
       {complaint === undefined && errors.length > 0 && (
-        <ul role="alert" className="mt-2 space-y-1 text-sm text-bad">
-          {errors.map(({ loc, msg }) => (
-            <li key={`${loc.join(".")} ${msg}`}>
-              {loc.length > 0 && <code className="font-mono text-[13px]">{loc.join(".")}</code>} {phrase(msg)}
-            </li>
-          ))}
-        </ul>
+        <div role="alert">
+          <ul className="mt-2 space-y-1 text-sm text-bad">
+            {errors.map(({ loc, msg }) => (
+              <li key={`${loc.join(".")} ${msg}`}>
+                {loc.length > 0 && <code className="font-mono text-[13px]">{loc.join(".")}</code>} {phrase(msg)}
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
     </>
   )
