@@ -1,7 +1,15 @@
 import type { Phrases } from "../phrases"
 
-/** Sentences of libraries, which are not in our sources. */
+/** Sentences of libraries, and some that are put together from parts: no test finds them in our sources. */
 export const FOREIGN_PHRASES: Phrases = {
+  "from its score": "d'après son score",
+  "from an assumed score; it was not measured yet": "d'après un score supposé\u00a0; elle n'a pas encore été mesurée",
+  "from {} like this on {}": "d'après {0} de ce genre sur {1}",
+  "from {} of other sizes or lengths on {}": "d'après {0} d'autres tailles ou longueurs sur {1}",
+  "from {} elsewhere and its score of {}": "d'après {0} ailleurs et son score de {1}",
+  "this machine": "cette machine",
+  "1 run": "1 passage",
+  "{} runs": "{0} passages",
   "Field required": "À renseigner",
   "Extra inputs are not permitted": "Ce nom n'est pas connu ici.",
   "Input should be a valid string": "Un texte est attendu.",
