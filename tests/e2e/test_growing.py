@@ -46,9 +46,10 @@ PATIENCE = 40.0
 class Cluster:
     """`first` and `second` share a data directory, a database and a Redis; `url` is nginx's."""
 
-    def __init__(self, data: Path, database: str, redis_url: str) -> None:
+    def __init__(self, data: Path, database: str, redis: RedisServer) -> None:
         data.mkdir(parents=True)
-        settings = SETTINGS.format(database=database, redis=redis_url)
+        self.redis = redis
+        settings = SETTINGS.format(database=database, redis=redis.url)
         (data / "parsyn.toml").write_text(settings)
         self.first, self.second = (Appliance(data, port=free_port()) for _ in range(2))
         self.nginx = Nginx([self.first.port, self.second.port])
@@ -86,7 +87,7 @@ def cluster(
     redis = RedisServer()
     redis.start()
     database = postgres.url(postgres.create_database(postgres_template))
-    made = Cluster(tmp_path_factory.mktemp("cluster") / "data", database, redis.url)
+    made = Cluster(tmp_path_factory.mktemp("cluster") / "data", database, redis)
     try:
         made.start()
         yield made
@@ -237,6 +238,36 @@ async def test_dashboards_of_a_dead_process_watch_on_at_the_other(
             while (await again.next("worker.state")).get("status") != "idle":
                 pass
     await again.socket.close()
+    await http.delete(f"/api/v1/workers/{worker['worker']['id']}")
+
+
+async def test_redis_may_be_killed_under_both(
+    cluster: Cluster, http: httpx.AsyncClient, tiny: int
+) -> None:
+    browser = await Browser(stage_of(cluster.second.url)).open(key_of(http))
+    await browser.watch("fleet")
+    worker = await new_worker(http, "steady")
+    async with ScriptedAgent(cluster.first.url, worker["api_key"], until_stopped) as agent:
+        path = await conversation(http, tiny)
+        body = {"content": "tell me"}
+        async with http.stream("POST", f"{cluster.second.url}{path}", json=body) as answer:
+            stream = events(answer)
+            await wait_for_token(stream)
+            cluster.redis.kill()
+            await asyncio.to_thread(cluster.redis.start)
+            rest = [event async for event in stream]
+        assert rest[-1][0] == "error"
+        assert "was lost between" in rest[-1][1]["detail"]
+        await browser.next("resubscribe")
+        await browser.watch("fleet")
+        agent.script = echo
+        assert text_of(await ask(http, cluster.second.url, path, "again")).endswith("again")
+        paused = await http.post(f"/api/v1/workers/{worker['worker']['id']}/pause", json={})
+        assert paused.is_success
+        async with asyncio.timeout(PATIENCE):
+            while (await browser.next("worker.state")).get("status") != "paused":
+                pass
+    await browser.socket.close()
     await http.delete(f"/api/v1/workers/{worker['worker']['id']}")
 
 
