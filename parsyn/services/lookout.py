@@ -116,32 +116,43 @@ class Lookout:
 
     def best_for(self, row: Queued) -> Ranked | None:
         """The free machine that should have it; None where there is none, or a busy one is worth
-        waiting for."""
+        waiting for. To be asked in the order of the queue: who waits for a machine keeps it from
+        those behind."""
+        if row.task_id in self._held:
+            return None
         found = self.place(row)
-        if not found.free or row.task_id in self._held:
+        soonest = self._soonest(found)
+        if not found.free:
+            self._promise(soonest)
             return None
         best = found.free[0]
-        better = self._worth_waiting_for(best, found.busy)
-        if better is None:
+        if soonest is None or not self._worth_waiting_for(soonest, best):
             return best
-        self._promised[better.machine.id] += better.run_seconds or 0.0
+        self._promise(soonest)
         self._held[row.task_id] = (
-            f"Waiting for {better.machine.name}, which is busy: on {best.machine.name} it would"
+            f"Waiting for {soonest.machine.name}, which is busy: on {best.machine.name} it would"
             f" be done more than {PATIENCE:.0f} times as late."
         )
         return None
 
-    def _worth_waiting_for(self, best: Ranked, busy: Iterable[Ranked]) -> Ranked | None:
-        here = best.run_seconds
-        if here is None or here < LONG_SECONDS or best.forecast is None or not best.forecast.sure:
-            return None
-        for other in sorted(busy, key=lambda one: one.run_seconds or float("inf"))[:SHOWN]:
-            done, forecast = other.done_seconds, other.forecast
-            if done is None or forecast is None or not forecast.sure:
-                continue
-            if done + self._promised[other.machine.id] < here / PATIENCE:
-                return other
-        return None
+    def _soonest(self, found: Placement) -> Ranked | None:
+        """The busy machine that would be done with it first, after what it has been promised."""
+        return min(found.soonest, key=self._done, default=None)
+
+    def _done(self, one: Ranked) -> float:
+        done = one.done_seconds
+        return float("inf") if done is None else done + self._promised[one.machine.id]
+
+    def _promise(self, one: Ranked | None) -> None:
+        if one is not None:
+            self._promised[one.machine.id] += one.run_seconds or 0.0
+
+    def _worth_waiting_for(self, busy: Ranked, free: Ranked) -> bool:
+        here = free.run_seconds
+        sure = all(one.forecast is not None and one.forecast.sure for one in (busy, free))
+        if here is None or here < LONG_SECONDS or not sure:
+            return False
+        return self._done(busy) < here / PATIENCE
 
     def why(self, row: Queued) -> str:
         """Why it does not run yet, where `best_for` had nothing."""

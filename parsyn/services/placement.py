@@ -98,6 +98,11 @@ class Placement:
     busy: list[Ranked] = field(default_factory=list)
     refused: list[tuple[Machine, str]] = field(default_factory=list)
 
+    @cached_property
+    def soonest(self) -> list[Ranked]:
+        """The busy ones that would be done with it first, of those that were busy at first."""
+        return nsmallest(SHOWN, self.busy, key=_done_order)
+
     def take_away(self, work: Mapping[int, Work]) -> None:
         """What has been given to others meanwhile is busy now, as far as anybody looks."""
         free = self.free

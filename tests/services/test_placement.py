@@ -133,6 +133,24 @@ def test_a_much_faster_machine_is_waited_for(world: World) -> None:
     assert world.task(job).worker_id == slow
 
 
+def test_who_waits_for_a_machine_keeps_it_from_those_behind(world: World) -> None:
+    fast = rig(world, "fast")
+    running = world.start()
+    world.run(running, fast)
+    world.write(
+        lambda: Job.update(progress={"eta_seconds": 60.0}).where(Job.id == running).execute()
+    )
+    slow = rig(world, "slow", benchmark={**MEASURED, "score": 1.0, "tflops": 2.0},
+               hardware={**GPU, "vram_total": 8 * GIB})  # fmt: skip
+    large = [world.start() for _ in range(25)]
+    for job in large:
+        needing(world, job, memory_bytes=20 * GIB)
+    small = world.start()
+    # It would be done sooner on the fast one, were it not for the others before it.
+    assert world.dispatch() == 1
+    assert world.task(small).worker_id == slow
+
+
 def test_short_jobs_do_not_wait_for_a_better_one(world: World) -> None:
     fast = rig(world, "fast")
     running = world.start()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsyn.wire.worker import Benchmark, Measure, Result
-from parsyn_worker import benchmark
+from parsyn_worker import benchmark, torch_benchmark
 from parsyn_worker.benchmark import (
     FALLBACK_FRESH_SECONDS,
     FRESH_SECONDS,
@@ -81,6 +83,34 @@ def test_the_largest_batch_is_found_to_a_sixteenth(room: int, most: int) -> None
 
 def test_the_search_ends_at_its_deadline() -> None:
     assert largest(lambda rows: True, 4096, -1.0) == 0
+
+
+def test_what_a_gpu_cannot_take_ends_the_search_not_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Batch:
+        def __init__(self, rows: int) -> None:
+            self.rows = rows
+
+        def same(self, *_: Any) -> Batch:
+            return self
+
+        to = float = mean = backward = same
+
+    class Block:
+        def __call__(self, batch: Batch) -> Batch:
+            if batch.rows > 100:
+                raise RuntimeError("CUDA error: invalid configuration argument")
+            return batch
+
+        def zero_grad(self, set_to_none: bool) -> None:
+            assert set_to_none
+
+    cuda = SimpleNamespace(synchronize=lambda: None, empty_cache=lambda: None)
+    torch = SimpleNamespace(cuda=cuda, randn=lambda rows, *_, device: Batch(rows))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    fits = torch_benchmark._survives(Block(), "cuda:0", None)
+    assert 94 <= largest(fits, 2048, FOREVER) <= 100
 
 
 # --- the agent -------------------------------------------------------------------------------
