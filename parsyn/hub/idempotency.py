@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 
@@ -12,7 +13,10 @@ from parsyn.services import idempotency
 
 
 async def once(run: Callable[[], Awaitable[Response]]) -> Response:
-    """Run, or repeat the stored answer of the same key. A failed run frees the key again."""
+    """Run, or repeat the stored answer of the same key. A failed run frees the key again.
+
+    What was begun is brought to its end, and its answer kept, even when the client goes away.
+    """
     database = hub().context.database
     key = request.headers["Idempotency-Key"]
     body: bytes = await request.get_data(as_text=False)  # type: ignore[assignment]
@@ -23,6 +27,14 @@ async def once(run: Callable[[], Awaitable[Response]]) -> Response:
         answer = Response(text, status=status, mimetype="application/json")
         answer.headers["Idempotency-Replayed"] = "true"
         return answer
+    running = asyncio.create_task(_run_and_keep(run, row_id), name="once")
+    hub().tasks.add(running)
+    running.add_done_callback(hub().tasks.discard)
+    return await asyncio.shield(running)
+
+
+async def _run_and_keep(run: Callable[[], Awaitable[Response]], row_id: int) -> Response:
+    database = hub().context.database
     try:
         answer = await run()
     except BaseException:

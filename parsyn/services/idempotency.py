@@ -7,10 +7,13 @@ from parsyn.errors import ErrorCode, ParsynError, invalid
 from parsyn.store.outbox import IdempotencyKey
 
 KEPT_SECONDS = 24 * 3600
+RUNNING_SECONDS = 180.0
+"""Longer than any request runs: one that has not ended by then died with its hub process."""
 
 
 def claim(user_id: int, key: str, digest: str) -> tuple[int, tuple[int, str] | None]:
-    """(row id, stored answer or None). Raises 409 while the first one still runs, 422 on misuse."""
+    """(row id, stored answer or None). Raises 409 while the first one still runs, and where it
+    never came to its end; 422 on misuse."""
     if not 1 <= len(key) <= 200:
         raise invalid(["Idempotency-Key"], "The Idempotency-Key must have 1 to 200 characters.")
     IdempotencyKey.delete().where(IdempotencyKey.created_at < now() - KEPT_SECONDS).execute()
@@ -22,6 +25,12 @@ def claim(user_id: int, key: str, digest: str) -> tuple[int, tuple[int, str] | N
         raise invalid(
             ["Idempotency-Key"],
             "This Idempotency-Key was used for another request.",
+        )
+    if row.status is None and row.created_at < now() - RUNNING_SECONDS:
+        raise ParsynError(
+            ErrorCode.CONFLICT,
+            "The hub stopped while the first request with this key ran. See whether it took effect;"
+            " if not, send it again with another key.",
         )
     if row.status is None:
         raise ParsynError(

@@ -132,3 +132,15 @@ def test_the_agent_is_killed_and_the_job_resumes_from_its_checkpoint(
     check_complete(client, found, path)
     causes = [event["cause"] for event in client.call("GET", f"{path}/events")["items"]]
     assert any("checkpoint" in cause for cause in causes)
+    again = client.call("POST", f"{path}/duplicate", {})
+    whole = f"/api/v1/training-jobs/{again['id']}"
+    client.call("POST", f"{whole}/start")
+    assert client.finish(whole, seconds=280)["attempt"] == 1
+    assert adapter_of(client, path) == adapter_of(client, whole), "bit for bit the same run"
+
+
+def adapter_of(client: HubClient, path: str) -> str:
+    """The SHA-256 of the weights that a training left."""
+    page = client.call("GET", f"{path}/artifacts")
+    found = {item["path"]: item["sha256"] for item in page["items"]}
+    return str(found["adapter_model.safetensors"])

@@ -216,13 +216,15 @@ class HubProcess:
             return
         end.handler = self.loop.begin(self.process, self.sockets.serve(end))  # type: ignore[arg-type]
 
-    def answer(self, request: httpx.Request, body: bytes) -> asyncio.Future[Any]:
-        """(status, headers, body) of a request; broken when the process dies before."""
+    def answer(
+        self, request: httpx.Request, body: bytes
+    ) -> tuple[asyncio.Future[Any], asyncio.Task[Any]]:
+        """(status, headers, body) of a request, and its handler, which is cancelled when the client
+        goes away; broken when the process dies before."""
         future: asyncio.Future[Any] = self.loop.create_future()
         self.asked.add(future)
         future.add_done_callback(self.asked.discard)
-        self.loop.begin(self.process, self._answer(request, body, future))
-        return future
+        return future, self.loop.begin(self.process, self._answer(request, body, future))
 
     async def _answer(
         self, request: httpx.Request, body: bytes, future: asyncio.Future[Any]

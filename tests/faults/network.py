@@ -302,8 +302,9 @@ class HubTransport(httpx.AsyncBaseTransport):
         if fate < link.loses / 2:
             raise httpx.WriteError("the connection broke", request=request)
         if luck.random() < link.twice:
-            await self._exchange(hub, request, body)
-        response = await self._exchange(hub, request, body)
+            await self._exchange(hub, request, body, None)
+        hangs_up = luck.uniform(0, 0.02) if fate < 0.75 * link.loses else None
+        response = await self._exchange(hub, request, body, hangs_up)
         if fate < link.loses or link.cut:
             raise httpx.ReadError("the connection broke", request=request)
         return response
@@ -319,9 +320,15 @@ class HubTransport(httpx.AsyncBaseTransport):
         if link.cut:
             raise httpx.ConnectError("[Errno 113] No route to host", request=request)
 
-    async def _exchange(self, hub: Any, request: httpx.Request, body: bytes) -> httpx.Response:
-        answered = hub.answer(request, body)
+    async def _exchange(
+        self, hub: Any, request: httpx.Request, body: bytes, hangs_up: float | None
+    ) -> httpx.Response:
+        answered, handler = hub.answer(request, body)
         try:
+            if hangs_up is not None:
+                await asyncio.wait({answered}, timeout=hangs_up)
+                handler.cancel()
+                raise ConnectionResetError
             async with asyncio.timeout(HTTP_READ_SECONDS):
                 status, headers, content = await answered
         except TimeoutError:
