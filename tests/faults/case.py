@@ -7,6 +7,7 @@ import functools
 import importlib
 import pkgutil
 import random
+import socket
 import time
 import types
 from collections.abc import Iterator
@@ -203,7 +204,8 @@ def _stand_ins(case: Case) -> Iterator[None]:
             (probe, "torch_facts", lambda *_: probe.TorchFacts(torch="2", device_ok=True)),
             (probe, "hardware", lambda *_: Hardware(cpu="virtual", ram=1 << 30, torch="2")),
             (probe, "system_metrics", lambda *_: SystemMetrics(at=clock.time(), cpu=1.0)),
-            (session, "connect", functools.partial(_connect, case)),
+            (session, "Direct", functools.partial(_connect, case)),
+            (socket, "getaddrinfo", _no_network),
             (backoff, "LONGEST", 15.0),
             (transfer, "httpx", _http(case)),
             (spool_thread, "ThreadPoolExecutor", InlineThread),
@@ -244,6 +246,10 @@ def _http(case: Case) -> Any:
         return httpx.AsyncClient(transport=transport, trust_env=False, **options)
 
     return types.SimpleNamespace(**{**vars(httpx), "AsyncClient": client})
+
+
+def _no_network(*_: Any, **__: Any) -> Any:
+    raise AssertionError("the product reached for the real network")
 
 
 async def _take_body(consume: Any, limit: int, silence: float | None = None) -> Any:
