@@ -76,8 +76,9 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         workers.publish(context, worker.id)
     if worker.draining:
         then.append(Drain(on=True))
-    if worker.limits and worker.limits.get("vram_cap"):
-        then.append(Limits(vram_cap=worker.limits["vram_cap"]))
+    if worker.limits:
+        # Also that there is none any more: it may have been lifted while the agent was away.
+        then.append(Limits(vram_cap=worker.limits.get("vram_cap")))
     signals.wake(context)
     leases_of = context.settings.number
     welcome = Welcome(

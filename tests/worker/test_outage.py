@@ -17,8 +17,10 @@ import pytest_asyncio
 from parsyn.wire.worker import (
     Cancel,
     Checkpoint,
+    Drain,
     Hello,
     Metric,
+    Refused,
     Result,
     Spooled,
     TaskKey,
@@ -95,6 +97,21 @@ async def test_what_was_not_acknowledged_is_sent_again(
     await hub.start()
     await hub.until(lambda: len(hub.of(Hello)) == 3, "it did not come back")
     assert len(hub.twice) == sent
+
+
+async def test_a_drain_is_over_unless_the_hub_says_it_again(
+    hub: FakeHub, start_agent: Started
+) -> None:
+    """It may have been lifted while the agent was away."""
+    await start_agent()
+    await hub.send(Drain())
+    await hub.send(offer(hub, steps=1))
+    await hub.wait_for(Refused)
+    await hub.vanish()
+    await hub.start()
+    await hub.until(lambda: len(hub.of(Hello)) == 2, "it did not come back")
+    await hub.send(offer(hub, attempt=2, steps=1))
+    assert (await hub.wait_for(Result)).outcome == "completed"
 
 
 async def test_an_upload_outlives_errors_and_the_hub(

@@ -179,6 +179,9 @@ class Agent:
             self._enrolled(welcome, welcome.api_key)
         for key in welcome.stale:
             self.roster.stale(key)
+        if self.roster.draining and not self._owner_says:
+            # It may have been lifted meanwhile; if not, the hub says so next.
+            self._drain(False)
         self.yardstick.forget_told()
         if self._introduced:
             self._ready()
@@ -239,8 +242,9 @@ class Agent:
         elif isinstance(message, Drain):
             self._drain(message.on)
         elif isinstance(message, Limits):
-            self.vram_cap.bytes = message.vram_cap
-            self.chats.start_anew()
+            if self.vram_cap.bytes != message.vram_cap:
+                self.vram_cap.bytes = message.vram_cap
+                self.chats.start_anew()
         elif isinstance(message, Measure):
             self.yardstick.want()
         elif isinstance(message, HeartbeatAck):

@@ -58,7 +58,7 @@ class Roster:
     ) -> None:
         self.tools, self.spool, self.session, self.transfer = tools, spool, session, transfer
         self.folder, self.on_change = folder, on_change
-        self.draining = False
+        self.draining = self.leaving = False
         self._entries: dict[tuple[int, int], Entry] = {}
         self._side_jobs: set[asyncio.Task[Any]] = set()
 
@@ -123,7 +123,7 @@ class Roster:
 
     async def shut_down(self) -> None:
         """Stop what works and keep its answer; what is being delivered goes on after a restart."""
-        self.draining = True
+        self.leaving = True
         self.stop_working(Stop.SHUTDOWN)
         works = [entry.work for entry in self._entries.values() if entry.work]
         await asyncio.gather(*works, return_exceptions=True)
@@ -141,7 +141,7 @@ class Roster:
 
     def _objection(self, offer: Offer) -> str | None:
         config = self.tools.config
-        if self.draining:
+        if self.draining or self.leaving:
             return "This agent takes nothing new; it is draining."
         if config.worker_type is WorkerType.PROMPTER and not isinstance(offer.spec, DownloadSpec):
             return "This agent only answers chats (WORKER_TYPE=prompter)."
