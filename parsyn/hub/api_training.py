@@ -19,6 +19,7 @@ from parsyn.wire.api.training import (
     EventOut,
     LogsOut,
     MetricsOut,
+    PreflightOut,
     ResumeIn,
     SampleOut,
     TrainerOut,
@@ -114,6 +115,13 @@ async def delete(job_id: int) -> None:
     """Remove a job that has ended or never began; models made of it stay."""
     context = hub().context
     await context.database.write(jobs.delete, context, principal(), job_id, TRAINING)
+
+
+@api.endpoint("POST", f"{ONE}/preflight", scope=Scope.READ, answers=PreflightOut)
+async def preflight(job_id: int) -> dict[str, Any]:
+    """What would be said against it now, and what it comes to; no machine is asked."""
+    context = hub().context
+    return await context.database.read(training_drafts.preflight, context, principal(), job_id)
 
 
 @api.endpoint("POST", f"{ONE}/start", scope=Scope.WRITE, answers=TrainingJobOut, idempotent=True)

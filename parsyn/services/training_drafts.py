@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from parsyn.services import ingredients, training_parts, workers
+from parsyn.services import ingredients, jobs, training_parts, workers
 from parsyn.services.context import Context
 from parsyn.services.placement import START_ONE, hardware_of, not_selected
 from parsyn.services.principal import Principal
 from parsyn.services.training_parts import Parts
 from parsyn.store.workers import Worker
 from parsyn.wire.api.training import TrainingDraftIn
-from parsyn.wire.states import TaskKind, WorkerStatus
+from parsyn.wire.states import JobKind, ProjectRole, TaskKind, WorkerStatus
 
 FEW_ROWS = 20
 GIB = 1 << 30
@@ -31,6 +31,32 @@ def examine(context: Context, who: Principal, body: TrainingDraftIn) -> dict[str
         "checks": [*_data_checks(parts, estimate), *_fleet_checks(fleet, selection, estimate)],
         "estimate": estimate,
         "resolved_config": parts.params.model_dump(mode="json") if parts.params else None,
+    }
+
+
+def preflight(context: Context, who: Principal, job_id: int) -> dict[str, Any]:
+    """As `PreflightOut` wants it, of a job that is stored. Raises 404, 403."""
+    job = jobs.find(who, job_id, JobKind.TRAINING, ProjectRole.EDITOR)
+    asked = ("trainer", "config", "export", "distributed", "worker_selection")
+    body = TrainingDraftIn.model_validate(
+        {name: job.request[name] for name in asked if name in job.request}
+        | {
+            "dataset_id": job.dataset_id,
+            "model_id": job.model_id,
+            "validation_dataset_id": job.validation_dataset_id,
+            "project_id": job.project_id,
+        }
+    )
+    found = examine(context, who, body)
+    gone = [name for name in ("dataset", "model") if getattr(job, f"{name}_id") is None]
+    refused = [f"The {name} of this job was deleted." for name in gone]
+    refused += [error["msg"] for error in found["errors"]]
+    checks = [{"code": "refused", "level": "error", "message": one} for one in refused]
+    return {
+        "ok": not refused,
+        "verdict": "red" if refused else "amber" if found["checks"] else "green",
+        "checks": [*checks, *found["checks"]],
+        "estimate": found["estimate"],
     }
 
 

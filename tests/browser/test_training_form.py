@@ -69,6 +69,12 @@ def test_presets_are_taken_changed_and_kept(form: Page, hub: HubClient) -> None:
     form.get_by_role("button", name="More actions").click()
     form.get_by_role("menuitem", name="Delete").click()
     own.wait_for(state="hidden")
+    form.get_by_role("button", name="Undo").click()
+    own.wait_for()
+    own.check()
+    form.get_by_role("button", name="More actions").click()
+    form.get_by_role("menuitem", name="Delete").click()
+    own.wait_for(state="hidden")
     expect(form.get_by_role("radio", name="Balanced")).to_be_checked()
     assert [one["name"] for one in hub.pages(PRESETS) if not one["builtin"]] == []
 

@@ -148,6 +148,7 @@ CASES: dict[str, Case] = {
     "POST /api/v1/training-jobs": Case(NAMED, training),
     "GET /api/v1/training-jobs/<int:job_id>": Case(SEEN, path=JOB),
     "PATCH /api/v1/training-jobs/<int:job_id>": Case(CHANGED, lambda ids: {"name": "x"}, JOB),
+    "POST /api/v1/training-jobs/<int:job_id>/preflight": Case(CHANGED, lambda ids: {}, JOB),
     "POST /api/v1/training-jobs/<int:job_id>/start": Case(CHANGED, lambda ids: {}, JOB),
     "POST /api/v1/training-jobs/<int:job_id>/cancel": Case(CHANGED, lambda ids: {}, JOB),
     "POST /api/v1/training-jobs/<int:job_id>/resume": Case(CHANGED, lambda ids: {}, JOB),

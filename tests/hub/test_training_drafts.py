@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from parsyn.services.context import Context
+from parsyn.store.datasets import Dataset
 from parsyn.store.models import Model, ModelFile
 from parsyn.store.workers import Worker
 from parsyn.wire.states import StatsStatus, WorkerStatus
@@ -148,3 +149,32 @@ async def test_others_things_are_not_told_of(
     assert (
         await other.post("/training-jobs/validate", {"project_id": owner.project_id})
     ).status == 422
+
+
+async def test_a_stored_job_is_looked_at_before_it_runs(
+    owner: Person, context: Context, body: dict[str, Any]
+) -> None:
+    job = (await owner.post("/training-jobs", {**body, "preset": "quick"})).body
+
+    async def look() -> dict[str, Any]:
+        answer = await owner.post(f"/training-jobs/{job['id']}/preflight")
+        assert answer.status == 200, answer.body
+        found: dict[str, Any] = answer.body
+        return found
+
+    found = await look()
+    assert (found["ok"], found["verdict"]) == (True, "amber")
+    assert [check["code"] for check in found["checks"]] == ["rows_cut", "no_worker"]
+    assert found["estimate"]["steps"] == 12
+    make_worker(context, owner, hardware={"gpu": "NVIDIA L4", "vram_total": 24 * GIB})
+    with context.database.transaction():
+        Dataset.update(stats={"tokens": {**TOKENS, "max": 100}}).execute()
+    assert (await look())["verdict"] == "green"
+    with context.database.transaction():
+        Dataset.update(status="invalid", summary="It is a picture.").execute()
+    found = await look()
+    assert (found["ok"], found["verdict"]) == (False, "red")
+    assert "It is a picture." in found["checks"][0]["message"]
+    with context.database.transaction():
+        Dataset.delete().execute()
+    assert (await look())["checks"][0]["message"] == "The dataset of this job was deleted."

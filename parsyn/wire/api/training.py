@@ -164,6 +164,15 @@ class TrainingDraftOut(Out):
     resolved_config: dict[str, Any] | None
 
 
+class PreflightOut(Out):
+    """`red`: it would be refused. `amber`: it can run, and there is something to know."""
+
+    ok: bool
+    verdict: Literal["green", "amber", "red"]
+    checks: list[CheckOut]
+    estimate: EstimateOut | None
+
+
 class TrainingJobOut(JobOut):
     """`config` is what was asked for, `resolved_config` with every default filled in."""
 

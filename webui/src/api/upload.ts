@@ -29,6 +29,7 @@ export class FileUpload {
   private startedAt = 0
   private storedAtStart = 0
   version = 0
+  protected readonly purpose: "dataset" | "model" = "dataset"
 
   constructor(
     readonly file: File,
@@ -92,14 +93,14 @@ export class FileUpload {
     const { name, size } = this.file
     const upload =
       knownId === null
-        ? await post<UploadOut>("/uploads", { filename: name, size, purpose: "dataset" })
+        ? await post<UploadOut>("/uploads", { filename: name, size, purpose: this.purpose })
         : await get<UploadOut>(`/uploads/${knownId}`)
     if (this.upload === null && knownId !== null && !(await isSameFile(upload, this.file, sha256))) throw new WrongFile(upload.filename)
     this.upload = upload
     this.stored = (upload.received ?? []).reduce((sum, part) => sum + part.size, 0)
     this.storedAtStart = this.stored
     this.startedAt = Date.now()
-    rememberUpload({ id: upload.id, filename: name, size, name: this.name, projectId: this.projectId })
+    this.remember(upload)
     return upload
   }
 
@@ -131,7 +132,12 @@ export class FileUpload {
     }
   }
 
-  private async finish(upload: UploadOut): Promise<void> {
+  /** So that it can go on after the page was left. */
+  protected remember(upload: UploadOut): void {
+    rememberUpload({ id: upload.id, filename: upload.filename, size: this.file.size, name: this.name, projectId: this.projectId })
+  }
+
+  protected async finish(upload: UploadOut): Promise<void> {
     if (upload.status !== "complete") await post<UploadOut>(`/uploads/${upload.id}/complete`, {})
     this.dataset = await post<DatasetOut>("/datasets", {
       name: this.name,
@@ -154,6 +160,26 @@ export class FileUpload {
   private tell(): void {
     this.version += 1
     for (const watcher of this.watchers) watcher()
+  }
+}
+
+/** One of the files of which a model is made once all are there. */
+export class ModelFileUpload extends FileUpload {
+  protected override readonly purpose = "model"
+  /** Set once the file is complete. */
+  uploadId: number | null = null
+
+  constructor(file: File) {
+    super(file, file.name, null)
+  }
+
+  protected override remember(): void {
+    // A model is made of several files; where the page was left they are picked anew.
+  }
+
+  protected override async finish(upload: UploadOut): Promise<void> {
+    await post<UploadOut>(`/uploads/${upload.id}/complete`, {})
+    this.uploadId = upload.id
   }
 }
 

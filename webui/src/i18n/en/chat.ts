@@ -56,7 +56,7 @@ export const chat = {
   "chat.tokens": { one: "{count} token", other: "{count} tokens" },
   "chat.speed": "{speed} tokens/s",
   "chat.first_token": "first token after {time}",
-  "chat.cut": "cut at the most tokens",
+  "chat.cut": "cut at the token limit",
   "chat.stopped": "stopped",
   "chat.delete": "Delete {title}",
   "chat.delete_one": "Delete “{title}”?",

@@ -7,6 +7,7 @@ export const form = {
   "preset.save": "Save as preset",
   "preset.save_text": "Keeps the settings as they stand now, without data and model, to start from again.",
   "preset.update": "Save the changes to “{name}”",
+  "preset.deleted": "The preset “{name}” was deleted.",
   "preset.edit": "Name and description",
   "preset.description": "Description",
   "preset.description_hint": "When one would take it.",

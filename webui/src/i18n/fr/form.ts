@@ -7,6 +7,7 @@ export const form: Translation<typeof english> = {
   "preset.save": "Enregistrer comme préréglage",
   "preset.save_text": "Garde les réglages actuels, sans les données ni le modèle, pour en repartir plus tard.",
   "preset.update": "Enregistrer les changements dans «\u00a0{name}\u00a0»",
+  "preset.deleted": "Le préréglage «\u00a0{name}\u00a0» a été supprimé.",
   "preset.edit": "Nom et description",
   "preset.description": "Description",
   "preset.description_hint": "Dans quel cas le choisir.",

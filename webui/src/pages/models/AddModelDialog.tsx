@@ -9,11 +9,33 @@ import { Button } from "~/parts/Button"
 import { CopyBox } from "~/parts/Copy"
 import { Dialog } from "~/parts/Dialog"
 import { ErrorNote } from "~/parts/ErrorNote"
-import { Field, Input } from "~/parts/Field"
+import { Field, Input, Segmented } from "~/parts/Field"
+import { UploadModelForm } from "./UploadModelForm"
 
 const FIELDS = ["name", "hub_id", "revision"]
 
 export function AddModelDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const { t } = useWords()
+  const [way, setWay] = useState<"hub" | "files">("hub")
+  return (
+    <Dialog open={open} onClose={onClose} title={t("models.add")} description={t(way === "hub" ? "models.add_text" : "models.upload_text")} sticky={way === "files"}>
+      <div className="mb-4">
+        <Segmented
+          label={t("models.from")}
+          value={way}
+          onChange={setWay}
+          options={[
+            { value: "hub", label: t("models.from_hub") },
+            { value: "files", label: t("models.from_files") },
+          ]}
+        />
+      </div>
+      {way === "hub" ? <HubForm onClose={onClose} /> : <UploadModelForm onClose={onClose} />}
+    </Dialog>
+  )
+}
+
+function HubForm({ onClose }: { onClose: () => void }) {
   const { t } = useWords()
   const navigate = useNavigate()
   const [hubId, setHubId] = useState("")
@@ -34,41 +56,39 @@ export function AddModelDialog({ open, onClose }: { open: boolean; onClose: () =
   }
   const problem = (field: string) => (add.error instanceof ApiProblem ? add.error.at(field) : undefined)
   return (
-    <Dialog open={open} onClose={onClose} title={t("models.add")} description={t("models.add_text")}>
-      <form onSubmit={submit} className="space-y-4">
-        <Field label={t("models.hub_id")} hint={t("models.hub_id_hint")} error={problem("hub_id")}>
-          {(control) => (
-            <Input
-              {...control}
-              autoFocus
-              required
-              spellCheck={false}
-              placeholder="HuggingFaceTB/SmolLM2-135M-Instruct"
-              value={hubId}
-              onChange={(event) => setHubId(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field label={t("common.name")} error={problem("name")}>
-          {(control) => <Input {...control} maxLength={200} placeholder={suggested && t("form.default_was", { value: suggested })} value={name} onChange={(event) => setName(event.target.value)} />}
-        </Field>
-        <Field label={t("models.revision")} hint={t("models.revision_hint")} error={problem("revision")}>
-          {(control) => (
-            <Input {...control} spellCheck={false} placeholder={t("form.default_was", { value: "main" })} value={revision} onChange={(event) => setRevision(event.target.value)} />
-          )}
-        </Field>
-        <div>
-          <p className="mb-1 text-sm text-muted">{t("models.local_hint")}</p>
-          <CopyBox text={t("models.local_command")} />
-        </div>
-        <ErrorNote error={add.error} except={(loc) => FIELDS.includes(loc)} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>{t("common.cancel")}</Button>
-          <Button look="main" type="submit" busy={add.isPending}>
-            {t("models.fetch")}
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <form onSubmit={submit} className="space-y-4">
+      <Field label={t("models.hub_id")} hint={t("models.hub_id_hint")} error={problem("hub_id")}>
+        {(control) => (
+          <Input
+            {...control}
+            autoFocus
+            required
+            spellCheck={false}
+            placeholder="HuggingFaceTB/SmolLM2-135M-Instruct"
+            value={hubId}
+            onChange={(event) => setHubId(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label={t("common.name")} error={problem("name")}>
+        {(control) => <Input {...control} maxLength={200} placeholder={suggested && t("form.default_was", { value: suggested })} value={name} onChange={(event) => setName(event.target.value)} />}
+      </Field>
+      <Field label={t("models.revision")} hint={t("models.revision_hint")} error={problem("revision")}>
+        {(control) => (
+          <Input {...control} spellCheck={false} placeholder={t("form.default_was", { value: "main" })} value={revision} onChange={(event) => setRevision(event.target.value)} />
+        )}
+      </Field>
+      <div>
+        <p className="mb-1 text-sm text-muted">{t("models.local_hint")}</p>
+        <CopyBox text={t("models.local_command")} />
+      </div>
+      <ErrorNote error={add.error} except={(loc) => FIELDS.includes(loc)} />
+      <div className="flex justify-end gap-2">
+        <Button onClick={onClose}>{t("common.cancel")}</Button>
+        <Button look="main" type="submit" busy={add.isPending}>
+          {t("models.fetch")}
+        </Button>
+      </div>
+    </form>
   )
 }

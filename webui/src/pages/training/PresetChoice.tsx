@@ -1,6 +1,6 @@
 import { Pencil, Save, Trash2 } from "lucide-react"
 import { useState } from "react"
-import { patch, remove } from "~/api/http"
+import { patch, post, remove } from "~/api/http"
 import { client, useRefresh } from "~/api/queries"
 import type { PresetOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -8,6 +8,7 @@ import { useFieldWords } from "~/i18n/fields"
 import { Button } from "~/parts/Button"
 import { ErrorNote } from "~/parts/ErrorNote"
 import { Menu } from "~/parts/Menu"
+import { notify } from "~/state/notices"
 import { SavePresetDialog } from "./SavePresetDialog"
 
 interface Props {
@@ -46,6 +47,18 @@ export function PresetChoice({ presets, trainer, value, onChange, onSaved, confi
     await client.invalidateQueries({ queryKey: ["presets"] })
     onSaved(name)
   }
+  const discard = async ({ id, name, description, trainer, config }: PresetOut) => {
+    await remove(`/presets/${id ?? 0}`)
+    onChange("")
+    refresh("presets")
+    notify({
+      text: t("preset.deleted", { name }),
+      undo: async () => {
+        await post("/presets", { name, description, trainer, config })
+        refresh("presets")
+      },
+    })
+  }
   return (
     <fieldset className="min-w-0">
       <div className="mb-2 flex min-h-9 items-center justify-between gap-2">
@@ -64,11 +77,7 @@ export function PresetChoice({ presets, trainer, value, onChange, onSaved, confi
                       label: t("common.delete"),
                       icon: <Trash2 size={15} aria-hidden />,
                       danger: true,
-                      onSelect: () => void change(async () => {
-                        await remove(`/presets/${own.id ?? 0}`)
-                        onChange("")
-                        refresh("presets")
-                      }),
+                      onSelect: () => void change(() => discard(own)),
                     },
                   ]
                 : []
