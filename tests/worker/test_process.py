@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ def test_init_writes_what_a_start_needs(folder: Path) -> None:
         "WORKER_NAME": "box",
         "WORKER_TYPE": "both",
         "GPU_DEVICE": "cpu",
+        "CACHE_DIR": os.environ["CACHE_DIR"],
     }
     with pytest.raises(ParsynError, match="--force"):
         agent.init_worker(folder, url="hub.example", key="enroll_2")

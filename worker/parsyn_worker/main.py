@@ -84,6 +84,8 @@ def init_worker(
         "WORKER_NAME": name,
         "WORKER_TYPE": worker_type,
         "GPU_DEVICE": device,
+        # Where the runtime was installed is where a start has to look for it.
+        "CACHE_DIR": os.environ.get("CACHE_DIR") or None,
     }
     _check(values)
     path.unlink(missing_ok=True)

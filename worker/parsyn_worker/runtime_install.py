@@ -46,6 +46,7 @@ def install(kind: str, wanted: Wanted, say: Say) -> Runtime:
     made = {"container": _container, "venv": _venv, "existing": _existing}[kind](wanted, say)
     keep(wanted.cache, made)
     _sweep(home(wanted.cache), made)
+    _sweep_zipapps()
     say(f"Runtime: {describe(made)}")
     return made
 
@@ -293,6 +294,17 @@ def _sweep(folder: Path, runtime: Runtime) -> None:
         others.sort(key=lambda path: path.stat().st_mtime)
         for path in others[:-1]:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _sweep_zipapps() -> None:
+    """Remove what zipapps of older versions were unpacked to, save the last."""
+    own = Path(__file__).parents[2]
+    if not own.name.startswith("parsyn.pyz_"):
+        return
+    others = [path for path in own.parent.glob("parsyn.pyz_*") if path.is_dir() and path != own]
+    others.sort(key=lambda path: path.stat().st_mtime)
+    for path in others[:-1]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _failed(what: str, todo: str) -> ParsynError:

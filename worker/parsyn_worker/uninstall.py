@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +42,9 @@ def plan(folder: Path, keep_cache: bool) -> Plan:
 
 
 def _command() -> list[Path]:
-    """The installed command, where this process runs from it."""
-    zipapp = Path(sys.argv[0]).absolute()
-    library = zipapp.parent
-    if library.name != "parsyn" or not zipfile.is_zipfile(zipapp):
+    """The installed command, where this process runs from it: its wrapper says where that is."""
+    library = Path(os.environ.get("PARSYN_LIBRARY", ""))
+    if library.name != "parsyn" or not zipfile.is_zipfile(library / "parsyn.pyz"):
         return []
     scripts = [library.parent.parent / "bin" / name for name in ("parsyn", "parsyn-worker")]
     return [*(path for path in scripts if _is_ours(path)), library]

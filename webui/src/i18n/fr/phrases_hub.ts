@@ -193,6 +193,8 @@ export const HUB_PHRASES: Phrases = {
   "Look at its report.": "Regardez son rapport.",
   "The columns of {} are not recognised; map them first.": "Les colonnes de {0} ne sont pas reconnues\u00a0; associez-les d'abord.",
   "{} has no usable rows.": "{0} n'a aucune ligne utilisable.",
+  "This lies in the past; a key must be good for a while.":
+    "C'est déjà passé\u00a0; une clé doit rester valable un moment.",
   "{} has the shape {}; this takes {}.": "{0} a la forme {1}\u00a0; il faut ici {2}.",
   "There is no {} `{}`. Installed: {}.": "Il n'y a pas de {0} `{1}`. Installés\u00a0: {2}.",
   "Name at least one worker, or use auto.": "Nommez au moins une machine, ou laissez auto.",
