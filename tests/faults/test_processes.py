@@ -234,12 +234,12 @@ OF_HUB = (
 @pytest.mark.parametrize("point", dying(*OF_HUB))
 def test_the_hub_dies_at(yard: Yard, point: str) -> None:
     yard.start(crash_at=point)
+    first = yard.hub.process
+    again = yard.start_again_when_dead()
     yard.rig().start()
     job = yard.train()
-    until(lambda: yard.hub.process.poll() is not None, f"it never came to {point}")
-    assert yard.hub.process.returncode == crash.STATUS
-    yard.hub.kill()
-    yard.start()
+    again.join(PATIENCE)
+    assert first.returncode == crash.STATUS, f"it never came to {point}"
     yard.ended(job)
     yard.settle()
 

@@ -14,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -41,7 +42,7 @@ LEASES = {
     "PARSYN_LEASES_BOOT_GRACE_SECONDS": "3",
     "PARSYN_LEASES_MAX_ATTEMPTS": "100",
 }
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Rig:
@@ -119,6 +120,18 @@ class Yard:
         self.hub.start()
         if not hasattr(self, "proxy"):
             self.proxy = Proxy(self.hub.port)
+
+    def start_again_when_dead(self) -> threading.Thread:
+        """What a supervisor does, once; the thread ends when the hub stands again."""
+
+        def wait_and_start() -> None:
+            self.hub.process.wait(PATIENCE)
+            self.hub.kill()
+            self.start()
+
+        died = threading.Thread(target=wait_and_start)
+        died.start()
+        return died
 
     def close(self) -> None:
         for rig in self.rigs:

@@ -128,6 +128,18 @@ async def test_a_busy_or_draining_agent_refuses(
     assert "draining" in refused.reason
 
 
+async def test_the_next_attempt_waits_for_the_one_that_stops(
+    hub: FakeHub, start_agent: Started, tmp_path: Path
+) -> None:
+    await start_agent()
+    await hub.send(offer(hub, gate=str(tmp_path / "never")))
+    await hub.wait_for(Metric)
+    await hub.send(offer(hub, attempt=2, steps=1))
+    result = await hub.wait_for(Result)
+    assert (result.attempt, result.outcome) == (2, "completed")
+    assert not hub.of(Refused)
+
+
 async def test_a_stale_attempt_stops_without_a_word(
     hub: FakeHub, start_agent: Started, tmp_path: Path
 ) -> None:

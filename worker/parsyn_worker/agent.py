@@ -102,6 +102,7 @@ class Agent:
             self.session,
             self.transfer,
             self.folder / "tasks",
+            self._begins,
             self._changed,
         )
         self.yardstick = Yardstick(
@@ -234,9 +235,7 @@ class Agent:
 
     def _received(self, message: HubMessage) -> None:
         if isinstance(message, Offer):
-            if self.roster.offer(message):
-                self.yardstick.interrupt()
-                self._make_room()
+            self.roster.offer(message)
         elif isinstance(message, Cancel):
             self.roster.cancel(message)
         elif isinstance(message, Drain):
@@ -280,6 +279,10 @@ class Agent:
     def _beat(self) -> Heartbeat:
         self._told = self._owner_says
         return Heartbeat(running=self.roster.running(), draining=self._told)
+
+    def _begins(self) -> None:
+        self.yardstick.interrupt()
+        self._make_room()
 
     def _make_room(self) -> None:
         """The device's memory is wanted; a machine's own has room for models that rest."""

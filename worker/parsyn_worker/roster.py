@@ -54,10 +54,11 @@ class Roster:
         session: Session,
         transfer: Transfer,
         folder: Path,
+        on_begin: Callable[[], None],
         on_change: Callable[[], None],
     ) -> None:
         self.tools, self.spool, self.session, self.transfer = tools, spool, session, transfer
-        self.folder, self.on_change = folder, on_change
+        self.folder, self.on_begin, self.on_change = folder, on_begin, on_change
         self.draining = self.leaving = False
         self._entries: dict[tuple[int, int], Entry] = {}
         self._side_jobs: set[asyncio.Task[Any]] = set()
@@ -71,21 +72,25 @@ class Roster:
 
     # --- from the hub ------------------------------------------------------------------------
 
-    def offer(self, offer: Offer) -> bool:
-        """Accept or refuse at once; True when a new attempt begins."""
+    def offer(self, offer: Offer, *, patient: bool = True) -> None:
+        """Accept or refuse at once; where an older attempt of the task has still to stop here
+        (and `patient`), when it has."""
         key = TaskKey(task_id=offer.task_id, attempt=offer.attempt)
         self._replace_older(key)
         if _pair(key) in self._entries:
             self._side(self.session.send(Accepted(**key.model_dump())))
-            return False
+            return
+        working = self.working()
+        if patient and working and working.key.task_id == key.task_id:
+            self._side(self._offer_after(working, offer))
+            return
         reason = self._objection(offer)
         if reason:
             log.info("Refused task %d: %s", offer.task_id, reason)
             self._side(self.session.send(Refused(**key.model_dump(), reason=reason)))
-            return False
+            return
         log.info("Accepted task %d (attempt %d): %s", key.task_id, key.attempt, offer.name)
         self._begin(offer, key)
-        return True
 
     def cancel(self, cancel: Cancel) -> None:
         entry = self._entries.get((cancel.task_id, cancel.attempt))
@@ -139,6 +144,11 @@ class Roster:
 
     # --- inside ------------------------------------------------------------------------------
 
+    async def _offer_after(self, older: Entry, offer: Offer) -> None:
+        assert older.work is not None
+        await asyncio.wait({older.work}, timeout=offer.seconds_to_accept / 2)
+        self.offer(offer, patient=False)
+
     def _objection(self, offer: Offer) -> str | None:
         config = self.tools.config
         if self.draining or self.leaving:
@@ -166,6 +176,7 @@ class Roster:
         entry.work = asyncio.create_task(self._work(entry, attempt))
         self._entries[_pair(key)] = entry
         self._side(self._live(entry, journal))
+        self.on_begin()
         self.on_change()
 
     async def _work(self, entry: Entry, attempt: Attempt) -> None:
