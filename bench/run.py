@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 BENCHMARKS = (
     "startup", "chat", "train", "load", "storm", "dispatch", "metrics-store", "servers", "watching",
+    "upload",
 )  # fmt: skip
 
 

@@ -191,10 +191,10 @@ class HubProcess:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
-    def memory_mb(self) -> float:
-        """Resident memory at its highest, in MB (10**6)."""
+    def memory_mb(self, *, peak: bool = True) -> float:
+        """Resident memory at its highest, or now, in MB (10**6)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmHWM:\s+(\d+) kB", status)
+        found = re.search(rf"{'VmHWM' if peak else 'VmRSS'}:\s+(\d+) kB", status)
         return int(found[1]) * 1024 / 1e6 if found else float("nan")
 
     def kill(self) -> None:

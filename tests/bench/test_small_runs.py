@@ -62,3 +62,10 @@ def test_metrics_are_stored_on(database: str, request: pytest.FixtureRequest) ->
         request.getfixturevalue("postgres")
     found = run("metrics_store.py", "--rounds", "1", "--rows", "4000", "--databases", database)
     assert found[f"metrics-store on {database}", "stored"] > 0
+
+
+def test_an_upload_that_is_cut_off_arrives_whole() -> None:
+    found = run("upload.py", "--mib", "40", "--cuts", "2")
+    assert found["upload", "digest equal"] == 1
+    assert found["upload", "cuts"] == 2
+    assert found["upload", "hub memory, peak above its start"] < 64
