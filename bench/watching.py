@@ -79,7 +79,7 @@ def start(client: HubClient, running: Appliance, folder: Path) -> dict[str, Any]
     client.wait("/api/v1/workers/summary", lambda row: row["online"] >= 1, seconds=60)
     config = {
         "epochs": 1000, "batch_size": BATCH, "gradient_accumulation_steps": 1,
-        "validation_split": 0, "save_steps": 100_000, "sample_prompts": 0,
+        "validation_split": 0, "save_steps": 100_000, "sample_prompts": 0, "logging_steps": 1,
     }  # fmt: skip
     body = {"dataset_id": dataset["id"], "model_id": model["id"], "config": config}
     job: dict[str, Any] = client.call("POST", "/api/v1/training-jobs", body)
