@@ -112,13 +112,12 @@ def _memory_checks(
     needed, largest = (estimate or {}).get("memory_bytes") or 0, max(gpus)
     if needed <= largest:
         return []
-    figures = {"needed": round(needed / GIB, 1), "largest": round(largest / GIB, 1)}
     said = (
-        f"It needs about {figures['needed']} GiB of GPU memory; the largest GPU that is online has "
-        f"{figures['largest']} GiB."
+        f"It needs about {needed / GIB:.1f} GiB of GPU memory; the largest GPU that is online has "
+        f"{largest / GIB:.1f} GiB."
     )
     advice = "Use qlora, a smaller model or shorter sequences."
-    return [_warn("little_memory", said, advice, **figures)]
+    return [_warn("little_memory", said, advice, needed=needed, largest=largest)]
 
 
 def _warn(

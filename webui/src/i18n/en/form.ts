@@ -51,5 +51,5 @@ export const form = {
   "check.no_worker": "No worker is online: the job will wait in the queue.",
   "check.none_selected": "None of the workers that fit your choice is online: the job will wait for one.",
   "check.no_gpu": "Only processors are online for it: without a GPU it takes long.",
-  "check.little_memory": "It needs about {needed} GiB of GPU memory; the largest GPU that is online has {largest} GiB.",
+  "check.little_memory": "It needs about {needed} of GPU memory; the largest GPU that is online has {largest}.",
 } as const satisfies Catalogue

@@ -51,5 +51,5 @@ export const form: Translation<typeof english> = {
   "check.no_worker": "Aucune machine n'est en ligne\u00a0: l'entraînement attendra dans la file.",
   "check.none_selected": "Aucune machine répondant à votre choix n'est en ligne\u00a0: l'entraînement en attendra une.",
   "check.no_gpu": "Seuls des processeurs sont en ligne\u00a0: sans GPU, ce sera long.",
-  "check.little_memory": "Il faut environ {needed} Gio de mémoire GPU\u00a0; le plus gros GPU en ligne en a {largest}.",
+  "check.little_memory": "Il faut environ {needed} de mémoire GPU\u00a0; le plus gros GPU en ligne en a {largest}.",
 }

@@ -63,7 +63,7 @@ export function Turn({ conversationId, shown, models, isIdle, isLast, onChoose, 
           {leaf}
           <AnswerFacts message={message} models={models} />
           {isIdle && (
-            <span className="flex items-center">
+            <span className="-ml-1.5 flex items-center">
               <Rating conversationId={conversationId} message={message} />
               {message.parent_id !== null && (
                 <Action label={t("chat.again")} onClick={() => onAsk({ regenerate: true, parent_id: message.parent_id })}>
@@ -100,7 +100,7 @@ function Versions({ shown, onChoose }: { shown: Shown; onChoose: (chosen: Chosen
   const go = (to: number) => onChoose({ [placeOf(message.parent_id)]: versions[to]! })
   const step = "inline-flex size-7 items-center justify-center rounded-md hover:bg-hover hover:text-ink disabled:opacity-40"
   return (
-    <span role="group" aria-label={t("chat.versions")} className="num inline-flex items-center">
+    <span role="group" aria-label={t("chat.versions")} className="num -ml-2 inline-flex items-center">
       <button type="button" className={step} aria-label={t("chat.version_before")} disabled={index === 0} onClick={() => go(index - 1)}>
         <ChevronLeft size={15} aria-hidden />
       </button>

@@ -27,27 +27,43 @@ const SELECTED = ["worker_ids", "parsyn_worker_ids", "gpu_type", "mode"]
 export default function NewTrainingPage() {
   const { t } = useWords()
   const [params] = useSearchParams()
+  const [isYaml, setYaml] = useState(false)
   const from = params.get("from")
   const trainers = useOne<{ items: TrainerOut[] }>("/trainers")
   const presets = useList<PresetOut>("/presets")
   const original = useOne<TrainingJobOut>(from ? `/training-jobs/${from}` : null)
   const isWaiting = presets.isPending || (from !== null && original.isPending)
   return (
-    <Page title={t("training.new")} parent={{ label: t("nav.training"), to: "/training" }}>
+    <Page
+      title={t("training.new")}
+      parent={{ label: t("nav.training"), to: "/training" }}
+      actions={
+        <Segmented
+          label={t("form.view")}
+          value={isYaml ? "yaml" : "form"}
+          onChange={(view) => setYaml(view === "yaml")}
+          options={[
+            { value: "form", label: t("form.view_form") },
+            { value: "yaml", label: "YAML" },
+          ]}
+        />
+      }
+    >
       <Loaded query={isWaiting ? { data: undefined, error: null } : trainers} rows={5}>
-        {({ items }) => <Form key={from} trainers={items} presets={presets.data?.items ?? []} original={original.data} />}
+        {({ items }) => <Form key={from} isYaml={isYaml} trainers={items} presets={presets.data?.items ?? []} original={original.data} />}
       </Loaded>
     </Page>
   )
 }
 
 interface FormProps {
+  isYaml: boolean
   trainers: TrainerOut[]
   presets: PresetOut[]
   original: TrainingJobOut | undefined
 }
 
-function Form({ trainers, presets, original }: FormProps) {
+function Form({ isYaml, trainers, presets, original }: FormProps) {
   const { t, phrase } = useWords()
   const { presetTitle } = useFieldWords()
   const navigate = useNavigate()
@@ -60,7 +76,6 @@ function Form({ trainers, presets, original }: FormProps) {
     const trainer = original?.trainer ?? trainers[0]?.name ?? "sft"
     return firstDraft(params, original, trainer, fieldsFrom(trainer, original?.preset ?? ""))
   })
-  const [isYaml, setYaml] = useState(false)
   const { choices, drafts, selection, extras } = draft
   const ours = presets.filter(({ trainer }) => trainer === choices.trainer)
   const preset = ours.find(({ name }) => name === choices.preset)
@@ -102,17 +117,6 @@ function Form({ trainers, presets, original }: FormProps) {
   return (
     <form ref={form} onSubmit={submit} className="grid gap-6 lg:grid-cols-[minmax(0,1fr)_320px]">
       <div className="min-w-0 space-y-6">
-        <div className="flex justify-end">
-          <Segmented
-            label={t("form.view")}
-            value={isYaml ? "yaml" : "form"}
-            onChange={(view) => setYaml(view === "yaml")}
-            options={[
-              { value: "form", label: t("form.view_form") },
-              { value: "yaml", label: "YAML" },
-            ]}
-          />
-        </div>
         {isYaml ? (
           <section className="card p-4">
             <Suspense fallback={<Skeletons rows={1} height={300} />}>

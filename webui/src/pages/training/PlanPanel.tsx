@@ -1,6 +1,6 @@
 import { TriangleAlert } from "lucide-react"
 import type { CheckOut, ModelOut } from "~/api/types.gen"
-import { useWords, type Key } from "~/i18n"
+import { useWords, type Key, type Params } from "~/i18n"
 import { Bytes, Count, Facts } from "~/parts/Values"
 import type { DraftCheck } from "./draft_check"
 
@@ -59,13 +59,14 @@ const SENTENCES: Record<string, Key> = {
 }
 
 function Warning({ check }: { check: CheckOut }) {
-  const { t, phrase } = useWords()
+  const { t, phrase, format } = useWords()
   const key = SENTENCES[check.code]
+  const sizes: Params = check.code === "little_memory" ? { needed: format.bytes(Number(check.params.needed)), largest: format.bytes(Number(check.params.largest)) } : {}
   return (
     <p className="mt-3 flex gap-2 rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">
       <TriangleAlert size={16} aria-hidden className="mt-0.5 shrink-0" />
       <span className="min-w-0">
-        {key ? t(key, check.params) : phrase(check.message)} {check.advice && phrase(check.advice)}
+        {key ? t(key, { ...check.params, ...sizes }) : phrase(check.message)} {check.advice && phrase(check.advice)}
       </span>
     </p>
   )
