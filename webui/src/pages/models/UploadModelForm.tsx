@@ -1,7 +1,7 @@
 import { FileUp, FolderUp } from "lucide-react"
 import { useEffect, useRef, useState, type FormEvent } from "react"
 import { useNavigate } from "react-router"
-import { post, remove } from "~/api/http"
+import { post } from "~/api/http"
 import { storeFresh } from "~/api/queries"
 import type { ModelOut } from "~/api/types.gen"
 import { ModelFileUpload } from "~/api/upload"
@@ -22,6 +22,8 @@ export function UploadModelForm({ onClose }: { onClose: () => void }) {
   const [error, setError] = useState<unknown>(null)
   const current = useRef<ModelFileUpload | null>(null)
   const isStopped = useRef(false)
+  /** Files that are there already, for another try. */
+  const stored = useRef(new Map<File, number>())
   const files = modelFiles(picked)
   const size = files.reduce((sum, file) => sum + file.size, 0)
   const isSending = sent !== null
@@ -35,7 +37,8 @@ export function UploadModelForm({ onClose }: { onClose: () => void }) {
     isStopped.current = false
     return () => {
       isStopped.current = true
-      void current.current?.cancel()
+      // A file that is complete cannot be taken back; the hub lets go of it when it expires.
+      if (current.current?.uploadId === null) current.current.cancel().catch(() => undefined)
     }
   }, [])
   const pick = (list: FileList | null) => {
@@ -45,23 +48,30 @@ export function UploadModelForm({ onClose }: { onClose: () => void }) {
     setError(null)
     setName((known) => known || modelName(chosen))
   }
+  /** The id of its upload; null where the dialog was left meanwhile. */
+  const send = async (file: File, before: number): Promise<number | null> => {
+    const upload = new ModelFileUpload(file)
+    current.current = upload
+    upload.watch(() => !isStopped.current && setSent(before + upload.sent))
+    await upload.run()
+    if (isStopped.current) return null
+    if (upload.uploadId === null) throw upload.error
+    return upload.uploadId
+  }
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setError(null)
     setSent(0)
-    const ids: number[] = []
     try {
+      const ids: number[] = []
       let before = 0
       for (const file of files) {
-        const upload = new ModelFileUpload(file)
-        current.current = upload
-        const start = before
-        upload.watch(() => !isStopped.current && setSent(start + upload.sent))
-        await upload.run()
-        if (isStopped.current) return
-        if (upload.uploadId === null) throw upload.error
-        ids.push(upload.uploadId)
+        const id = stored.current.get(file) ?? (await send(file, before))
+        if (id === null) return
+        stored.current.set(file, id)
+        ids.push(id)
         before += file.size
+        setSent(before)
       }
       const model = await post<ModelOut>("/models", { name: name.trim(), source: "upload", upload_ids: ids })
       storeFresh("models", model)
@@ -69,8 +79,6 @@ export function UploadModelForm({ onClose }: { onClose: () => void }) {
     } catch (problem) {
       setError(problem)
       setSent(null)
-      // What no model was made of is of no use; what cannot be deleted now expires by itself.
-      await Promise.allSettled(ids.map((id) => remove(`/uploads/${id}`)))
     }
   }
   return (

@@ -103,9 +103,9 @@ export function WorkFrame({ subject, job, parent, canRetry, loss, facts, result 
         action={t("common.delete")}
         onConfirm={async () => {
           await remove(path)
-          refresh(subject)
-          refresh("models")
           await navigate(parent.to, { replace: true })
+          refresh(subject, "list")
+          refresh("models")
         }}
       >
         {loss}
