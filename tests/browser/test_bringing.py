@@ -10,6 +10,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from parsyn.demo.client import HubClient
+from tests.appliance import Appliance
+from tests.browser.conftest import Pages
+from tests.browser.looks import LOCALES, inspect
 from tests.browser.watch import Watch
 from tests.tiny_model import make_in_child
 
@@ -65,3 +68,20 @@ def test_a_model_is_brought_as_files(
     made = next(one for one in hub.pages("/api/v1/models") if one["name"] == "Brought")
     assert (made["source"], made["parameters"]) == ("upload", tiny["parameters"])
     hub.call("DELETE", f"/api/v1/models/{made['id']}")
+
+
+@pytest.mark.parametrize("language", LOCALES)
+def test_their_looks(
+    language: str, pages: Pages, appliance: Appliance, session: Any, hub: HubClient
+) -> None:
+    data = hub.upload_dataset(f"Fragen {language}", "fragen.jsonl", german_jsonl())
+    page = pages.open(appliance.url, LOCALES[language], storage_state=session)
+    page.goto(f"/datasets/{data['id']}")
+    page.get_by_label("prompt", exact=True).wait_for()
+    pages.watches[page].settle()
+    findings = inspect(page, "dataset-mapping", language, axe=language == "en")
+    page.goto("/models?add=1")
+    page.get_by_role("dialog").get_by_role("radio").nth(1).click()
+    findings += inspect(page, "model-files", language, axe=language == "en")
+    assert not findings, "\n".join(findings)
+    hub.call("DELETE", f"/api/v1/datasets/{data['id']}")

@@ -64,6 +64,9 @@ export const models = {
   "exports.format": "Format",
   "exports.start": "Export",
   "exports.empty": "Not exported yet. A GGUF file runs in llama.cpp, Ollama and LM Studio.",
+  "exports.same": "It answers like the original.",
+  "exports.close": "It answers nearly like the original.",
+  "exports.different": "It often answers differently: prefer a larger quantization.",
   "exports.parity": "{share} of {count} compared tokens are those of the original.",
 
   "evaluations.title": "Results",

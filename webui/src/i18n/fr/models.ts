@@ -71,6 +71,9 @@ export const models: Translation<typeof english> = {
   "exports.format": "Format",
   "exports.start": "Exporter",
   "exports.empty": "Pas encore exporté. Un fichier GGUF s'utilise dans llama.cpp, Ollama et LM Studio.",
+  "exports.same": "Il répond comme l'original.",
+  "exports.close": "Il répond presque comme l'original.",
+  "exports.different": "Il répond souvent autrement\u00a0: préférez une quantification plus fine.",
   "exports.parity": "{share} des {count} jetons comparés sont ceux de l'original.",
 
   "evaluations.title": "Résultats",

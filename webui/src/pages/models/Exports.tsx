@@ -16,6 +16,7 @@ import { StateBadge } from "~/parts/StateBadge"
 import { Ago } from "~/parts/Values"
 import { usePhase } from "../training/phase"
 import { FileList } from "./Files"
+import { Parity } from "./Parity"
 
 export function Exports({ model }: { model: ModelOut }) {
   const { t } = useWords()
@@ -89,14 +90,13 @@ function NewExport({ model }: { model: ModelOut }) {
 }
 
 function ExportCard({ known }: { known: ExportOut }) {
-  const { t, phrase, format } = useWords()
+  const { t, phrase } = useWords()
   const phase = usePhase()
   const refresh = useRefresh()
   const reload = () => refresh("models", String(known.model_id), "exports")
   const shown = useRunning(`/exports/${known.id}`, known, reload)
   const cancel = useMutation({ mutationFn: () => post(`/exports/${known.id}/cancel`), onSuccess: reload })
   const retry = useMutation({ mutationFn: () => post(`/exports/${known.id}/retry`), onSuccess: reload })
-  const parity = shown.parity
   return (
     <article className="card p-4">
       <div className="mb-2 flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -128,12 +128,7 @@ function ExportCard({ known }: { known: ExportOut }) {
           {shown.failure.advice && <p className="mt-1">{phrase(shown.failure.advice)}</p>}
         </div>
       )}
-      {parity && (
-        <p className="mb-2 text-sm text-muted">
-          {parity.token_agreement !== null && t("exports.parity", { share: format.percent(parity.token_agreement, 1), count: parity.compared_tokens })}{" "}
-          {parity.verdict}
-        </p>
-      )}
+      {shown.parity && <Parity parity={shown.parity} />}
       {shown.files.length > 0 && (
         <FileList files={shown.files} linkTo={(path) => apiUrl(`/exports/${shown.id}/download`, { path })} />
       )}

@@ -5,6 +5,7 @@ import type { ExportOut, ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { Loaded, Page, Section } from "~/parts/Page"
 import { FileList } from "../models/Files"
+import { Parity } from "../models/Parity"
 import { WorkFrame, WorkTimes } from "./WorkFrame"
 
 export default function ExportPage() {
@@ -20,9 +21,8 @@ export default function ExportPage() {
 }
 
 function Detail({ job }: { job: ExportOut }) {
-  const { t, format } = useWords()
+  const { t } = useWords()
   const model = useOne<ModelOut>(job.model_id ? `/models/${job.model_id}` : null).data
-  const parity = job.parity
   return (
     <WorkFrame
       subject="exports"
@@ -39,12 +39,7 @@ function Detail({ job }: { job: ExportOut }) {
         job.files.length > 0 && (
           <Section title={t("exports.files")}>
             <div className="card p-4">
-              {parity && (
-                <p className="mb-2 text-sm text-muted">
-                  {parity.token_agreement !== null && t("exports.parity", { share: format.percent(parity.token_agreement, 1), count: parity.compared_tokens })}{" "}
-                  {parity.verdict}
-                </p>
-              )}
+              {job.parity && <Parity parity={job.parity} />}
               <FileList files={job.files} linkTo={(path) => apiUrl(`/exports/${job.id}/download`, { path })} />
             </div>
           </Section>

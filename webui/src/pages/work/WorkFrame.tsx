@@ -114,13 +114,12 @@ export function WorkFrame({ subject, job, parent, canRetry, loss, facts, result 
   )
 }
 
-/** When it began, ended, and on which machine. */
+/** On which machine, and when. */
 export function WorkTimes({ job }: { job: EvaluationOut | ExportOut }) {
-  const { t } = useWords()
   return (
     <>
       {job.worker_name && <>{job.worker_name} · </>}
-      {t("common.created").toLocaleLowerCase()} <Ago time={job.created_at} />
+      <Ago time={job.finished_at ?? job.started_at ?? job.created_at} />
     </>
   )
 }
