@@ -15,6 +15,7 @@ import click
 
 from parsyn.cli.main import emit
 from parsyn.cli.options import json_option
+from parsyn.cli.origin import hub_of_origin
 from parsyn.errors import ErrorCode, ParsynError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,10 +68,7 @@ def init_command(
 ) -> None:
     """Set up this machine as an agent: asks for the hub's address and an enrolment key."""
     agent = agent_module("main")
-    if url is None:
-        if non_interactive:
-            raise click.UsageError("--non-interactive needs --url.")
-        url = click.prompt("The hub's address (for example https://hub.example.org)")
+    url = url or _address(hub_of_origin(), non_interactive)
     if key_stdin:
         key = sys.stdin.readline().strip()
     elif non_interactive:
@@ -82,6 +80,16 @@ def init_command(
         force=force,
     )  # fmt: skip
     click.echo(f"Written to {path}. Start the agent with `parsyn start`.")
+
+
+def _address(origin: str | None, non_interactive: bool) -> str:
+    """The hub that this command came from, unless the person names another."""
+    if non_interactive:
+        if origin is None:
+            raise click.UsageError("--non-interactive needs --url.")
+        return origin
+    question = "The hub's address" + ("" if origin else " (for example https://hub.example.org)")
+    return str(click.prompt(question, default=origin))
 
 
 @click.command("start")

@@ -11,10 +11,11 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from quart import Response, request, send_file
+from quart import Response, request
 
 from parsyn import __version__
 from parsyn.errors import ErrorCode, ParsynError
@@ -56,16 +57,29 @@ async def pyz() -> Response:
     if path is None:
         _builder().begin()
         raise _builder().not_yet()
+    comment = zipapp.comment(_own_address())
     stat = path.stat()
-    digest = await asyncio.to_thread(_digest, path, stat.st_size, stat.st_mtime_ns)
-    answer: Response = await send_file(
-        path, mimetype="application/zip", as_attachment=True, attachment_filename="parsyn.pyz"
-    )
+    digest = await asyncio.to_thread(_digest, path, stat.st_size, stat.st_mtime_ns, comment)
+    if request.if_none_match.contains(digest):
+        answer = Response("", status=304)
+    else:
+        answer = Response(_chunks(path, stat.st_size, comment), mimetype="application/zip")
+        answer.headers["Content-Length"] = str(stat.st_size + len(comment) - zipapp.NO_COMMENT)
+        answer.headers.set("Content-Disposition", "attachment", filename="parsyn.pyz")
     answer.set_etag(digest)
     answer.timeout = None
     answer.headers["Cache-Control"] = "no-cache"
-    await answer.make_conditional(request)
     return answer
+
+
+def _chunks(path: Path, size: int, comment: bytes) -> Iterator[bytes]:
+    """The zipapp with a comment at its end in place of none."""
+    left = size - zipapp.NO_COMMENT
+    with path.open("rb") as file:
+        while chunk := file.read(min(1 << 20, left)):
+            left -= len(chunk)
+            yield chunk
+    yield comment
 
 
 def _own_address() -> str:
@@ -88,10 +102,12 @@ def _own_address() -> str:
     return address
 
 
-@lru_cache(maxsize=4)
-def _digest(path: Path, size: int, mtime: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+@lru_cache(maxsize=8)
+def _digest(path: Path, size: int, mtime: int, comment: bytes) -> str:
+    total = hashlib.sha256()
+    for chunk in _chunks(path, size, comment):
+        total.update(chunk)
+    return total.hexdigest()
 
 
 class Builder:

@@ -180,7 +180,8 @@ install_command() {
 cache=\${XDG_CACHE_HOME:-\${HOME:-/root}/.cache}
 SHIV_ROOT=\${SHIV_ROOT:-\$cache/parsyn/zipapp}
 PARSYN_LIBRARY='$library'
-export SHIV_ROOT PARSYN_LIBRARY
+PARSYN_INSTALLED_FROM='$HUB_URL'
+export SHIV_ROOT PARSYN_LIBRARY PARSYN_INSTALLED_FROM
 exec '$python' '$library/parsyn.pyz' "\$@"
 END
   else
@@ -192,7 +193,8 @@ END
 # Parsyn's command; the installer of $HUB_URL wrote this.
 PYTHONPATH='$library/code'\${PYTHONPATH:+:\$PYTHONPATH}
 PARSYN_LIBRARY='$library'
-export PYTHONPATH PARSYN_LIBRARY
+PARSYN_INSTALLED_FROM='$HUB_URL'
+export PYTHONPATH PARSYN_LIBRARY PARSYN_INSTALLED_FROM
 exec '$library/venv/bin/python' -P -m parsyn.cli.main "\$@"
 END
   fi

@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,19 @@ def ready(data_dir: Path) -> Path | None:
     return path if path.is_file() else None
 
 
+NO_COMMENT = 2
+"""The last bytes of a zip archive without a comment are the length of none."""
+
+
+def comment(hub: str) -> bytes:
+    """What the end of an archive is replaced by, so that it says which hub it is from.
+
+    `parsyn init` reads it (parsyn.cli.origin).
+    """
+    text = f"parsyn of {hub}".encode()
+    return struct.pack("<H", len(text)) + text
+
+
 def build(target: Path) -> None:
     """Make the zipapp at `target` (under a lock, then renamed) and drop those of other versions.
 
@@ -58,6 +72,9 @@ def build(target: Path) -> None:
     with _lock(target.parent / "zipapp.lock"):
         if target.is_file():
             return
+        for left in target.parent.glob("zipapp-*"):
+            # Of a build that was killed.
+            shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="zipapp-") as folder:
             packages, draft = Path(folder) / "site-packages", Path(folder) / "parsyn.pyz"
             _gather(packages)

@@ -8,8 +8,13 @@ import select
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
+import pytest
+
+from parsyn.cli import origin
+from parsyn.services import zipapp
 from parsyn_worker.config import read_env
 
 COMMAND = [sys.executable, "-m", "parsyn.cli.main", "init"]
@@ -17,7 +22,13 @@ KEY = "enroll_shown_to_nobody"
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "PARSYN_WORKER_DIR": str(folder), "CACHE_DIR": "", "TERM": "dumb"}
+    return {
+        **os.environ,
+        "PARSYN_INSTALLED_FROM": "",
+        "PARSYN_WORKER_DIR": str(folder),
+        "CACHE_DIR": "",
+        "TERM": "dumb",
+    }
 
 
 class Terminal:
@@ -88,6 +99,32 @@ def test_no_question_at_all(tmp_path: Path) -> None:
     found = read_env(tmp_path / ".env")
     assert found["WORKER_API_KEY"] == "wkr_by_hand"
     assert not {"WORKER_ENROLLMENT_KEY", "WORKER_NAME"} & set(found)
+
+
+def test_a_command_that_knows_its_hub(tmp_path: Path) -> None:
+    env = {**environment(tmp_path), "PARSYN_INSTALLED_FROM": "https://hub.example"}
+    terminal = Terminal(COMMAND, env)
+    terminal.until("The hub's address [https://hub.example]: ")
+    terminal.type("")
+    terminal.until("The enrolment key (it is not shown): ")
+    terminal.type(KEY)
+    assert terminal.end() == 0
+    assert read_env(tmp_path / ".env")["PLATFORM_URL"] == "wss://hub.example/ws/worker"
+
+
+def test_a_zipapp_says_which_hub_it_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(origin.VARIABLE, raising=False)
+    path = tmp_path / "parsyn.pyz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("__main__.py", "")
+    monkeypatch.setattr("sys.argv", [str(path)])
+    assert origin.hub_of_origin() is None
+    told = path.read_bytes()[: -zipapp.NO_COMMENT] + zipapp.comment("https://hub.example")
+    path.write_bytes(told)
+    assert origin.hub_of_origin() == "https://hub.example"
+    assert zipfile.is_zipfile(path)
 
 
 def test_what_is_missing_is_wrong_usage(tmp_path: Path) -> None:

@@ -81,10 +81,16 @@ async def test_the_command_is_made_at_the_first_request(anonymous: Person) -> No
     assert answer.status == 200
     digest = hashlib.sha256(answer.raw).hexdigest()
     assert answer.headers["ETag"] == f'"{digest}"'
-    names = zipfile.ZipFile(io.BytesIO(answer.raw)).namelist()
+    assert int(answer.headers["Content-Length"]) == len(answer.raw)
+    archive = zipfile.ZipFile(io.BytesIO(answer.raw))
+    assert archive.comment == b"parsyn of http://localhost"
+    names = archive.namelist()
     for name in ("parsyn/hub/install_worker.sh", "parsyn_worker/constraints.txt"):
         assert f"site-packages/{name}" in names
     assert not [name for name in names if "__pycache__" in name]
+    other = await anonymous.get("/install/parsyn.pyz", headers={"Host": "hub.example"})
+    assert zipfile.ZipFile(io.BytesIO(other.raw)).comment == b"parsyn of http://hub.example"
+    assert other.headers["ETag"] != answer.headers["ETag"]
     same = await anonymous.get("/install/parsyn.pyz", headers={"If-None-Match": f'"{digest}"'})
     assert (same.status, same.raw) == (304, b"")
 

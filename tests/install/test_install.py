@@ -43,7 +43,7 @@ def worker_named(hub: Appliance, name: str) -> dict[str, Any]:
 def test_from_nothing_to_an_agent_at_work(hub: Appliance, installed: Machine) -> None:
     assert installed.run(installed.parsyn, "--version").stdout.startswith("parsyn, version ")
     key = master_key(hub, auto_name_prefix="attic")
-    init = (installed.parsyn, "init", "--url", hub.url, "--key-stdin", "--non-interactive")
+    init = (installed.parsyn, "init", "--key-stdin", "--non-interactive")
     done = installed.run(*init, "--device", "cpu", stdin=f"{key}\n")
     assert done.returncode == 0, done.stderr
     again = installed.run(*init, stdin=f"{key}\n")
@@ -62,6 +62,8 @@ def test_from_nothing_to_an_agent_at_work(hub: Appliance, installed: Machine) ->
     assert "WORKER_API_KEY=wkr_" in environment
     assert key not in environment
     drain_here(hub, installed)
+    a_second_one_with_its_key(hub, installed)
+    removed_and_told(hub, installed, status["worker_id"])
     assert "The agent has stopped." in installed.run(installed.parsyn, "stop").stdout
     removed = installed.run(installed.parsyn, "uninstall", "--yes")
     assert removed.returncode == 0, removed.stderr
@@ -76,6 +78,43 @@ def drain_here(hub: Appliance, machine: Machine) -> None:
     eventually_is(hub, "attic-1", "draining")
     assert machine.run(machine.parsyn, "drain", "--off").returncode == 0
     eventually_is(hub, "attic-1", "idle")
+
+
+def a_second_one_with_its_key(hub: Appliance, machine: Machine) -> None:
+    """It is refused, the first one named; the first one works on."""
+    first, second = machine.home / ".parsyn" / "worker", machine.home / "second"
+    lines = (first / ".env").read_text().splitlines()
+    key = next(line.partition("=")[2] for line in lines if line.startswith("WORKER_API_KEY"))
+    where = ("--dir", str(second))
+    init = (machine.parsyn, "init", "--key-stdin", "--non-interactive", "--device", "cpu", *where)
+    assert machine.run(*init, stdin=key).returncode == 0
+    started = machine.run(machine.parsyn, "start", *where)
+    assert "It is not connected yet: Another agent is connected with this key." in started.stderr
+    assert "attic-1 is connected already" in started.stderr
+    assert "attic-1 is connected already" in machine.run(machine.parsyn, "logs", *where).stdout
+    assert machine.run(machine.parsyn, "stop", *where).returncode == 0
+    assert worker_named(hub, "attic-1")["status"] == "idle"
+    shutil.rmtree(second)
+
+
+def removed_and_told(hub: Appliance, machine: Machine, worker_id: int) -> None:
+    """Within five seconds the agent knows, and says it in its status, its log and to `doctor`."""
+    began = time.monotonic()
+    hub.client().call("DELETE", f"/api/v1/workers/{worker_id}")
+    while (status := status_of(machine))["phase"] != "refused":
+        assert time.monotonic() - began < 5, status
+    said = "attic-1 was removed."
+    assert said in status["error"]
+    assert said in machine.run(machine.parsyn, "logs").stdout
+    examined = json.loads(machine.run(machine.parsyn, "doctor", "--json").stdout)
+    rows = {row["title"]: row for row in examined}
+    assert rows["WebSocket"]["level"] == rows["Agent"]["level"] == "error"
+    assert said in rows["WebSocket"]["found"]
+
+
+def status_of(machine: Machine) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(machine.run(machine.parsyn, "status", "--json").stdout)
+    return found
 
 
 def eventually_is(hub: Appliance, name: str, status: str) -> None:

@@ -246,6 +246,54 @@ async def test_certificates(
     assert (found["advice"] is None) == (level == "ok")
 
 
+SIGNING = """[ca]
+default_ca = own
+[own]
+database = index.txt
+rand_serial = yes
+new_certs_dir = .
+default_md = sha256
+policy = any
+x509_extensions = names
+[any]
+commonName = supplied
+[names]
+subjectAltName = IP:127.0.0.1
+basicConstraints = CA:TRUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "words", "advice"),
+    [
+        ("20200101000000Z", "20200201000000Z", "certificate has expired", "must renew it"),
+        ("20900101000000Z", "20910101000000Z", "certificate is not yet valid", "clock right?"),
+    ],
+)
+async def test_a_certificate_out_of_its_time(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    start: str, end: str, words: str, advice: str,
+) -> None:  # fmt: skip
+    (tmp_path / "ca.cnf").write_text(SIGNING)
+    (tmp_path / "index.txt").touch()
+    made, _ = certificate(tmp_path, days=1, names="IP:127.0.0.1")
+    for command in (
+        "openssl req -new -key key.pem -subj /CN=hub -out hub.csr",
+        "openssl ca -batch -selfsign -config ca.cnf -in hub.csr -keyfile key.pem -out cert.pem"
+        f" -startdate {start} -enddate {end} -notext",
+    ):
+        subprocess.run(command.split(), check=True, capture_output=True, cwd=tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made, tmp_path / "key.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(made))
+    async with answering(lambda: answer(health()), context) as port:
+        set_up(folder, f"https://127.0.0.1:{port}")
+        found = (await examine(folder))["TLS"]
+    assert found["level"] == "error"
+    assert words in found["found"]
+    assert advice in found["advice"]
+
+
 async def test_a_hub_without_tls_at_a_wss_address(folder: Path) -> None:
     async with answering(lambda: answer(health())) as port:
         set_up(folder, f"wss://127.0.0.1:{port}")

@@ -175,6 +175,15 @@ def test_an_image_is_built_once_of_the_pins_and_our_code(tmp_path: Path, engine:
     assert (built / "Containerfile").read_text().startswith("# The image")
 
 
+def test_without_an_engine_a_container_is_refused_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ParsynError, match=r"Neither Docker nor Podman.*--kind venv"):
+        install("container", Wanted(tmp_path / "cache"), print)
+    assert runtime.find(tmp_path / "cache").kind == "here"
+
+
 def test_an_agent_in_a_container(
     tmp_path: Path, engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,9 @@ def _wait_until_settled(folder: Path, pid: int, started: float) -> None:
                 stop(folder)
                 raise ParsynError(ErrorCode.UNAUTHENTICATED, standing.error or "It was refused.")
             return
+        if standing and standing.changed_at >= started and standing.error:
+            # It goes on trying; whoever started it is told why it has to.
+            return
         time.sleep(0.05)
 
 
