@@ -28,6 +28,7 @@ Installs the parsyn command of the hub at $HUB_URL and a runtime for it.
                     venv       a virtual environment with pinned packages in CACHE_DIR
                     existing   a Python of your own that has torch and the rest
                     none       only the command
+  --index URL       a further package index, for example one with CPU builds of torch
   --help            this text
 
 To remove everything again: parsyn uninstall
@@ -55,6 +56,7 @@ main() {
   prefix=
   given_python=${PARSYN_PYTHON:-}
   runtime=${PARSYN_RUNTIME:-auto}
+  index=
   while [ $# -gt 0 ]; do
     case $1 in
       --dry-run) dry_run=1 ;;
@@ -62,6 +64,7 @@ main() {
       --prefix) needs_value "$@"; prefix=$2; shift ;;
       --python) needs_value "$@"; given_python=$2; shift ;;
       --runtime) needs_value "$@"; runtime=$2; shift ;;
+      --index) needs_value "$@"; index=$2; shift ;;
       -h | --help) usage; exit 0 ;;
       *) die "There is no option $1. --help lists them." ;;
     esac
@@ -343,6 +346,9 @@ install_runtime() {
     return
   fi
   set -- "$bin/parsyn" runtime install --kind "$runtime"
+  if [ -n "$index" ]; then
+    set -- "$@" --index "$index"
+  fi
   if [ "$runtime" = existing ] && [ -n "$given_python" ]; then
     set -- "$@" --python "$given_python"
   fi

@@ -51,12 +51,13 @@ def test_half_a_script_does_nothing(machine: Machine) -> None:
 
 
 def test_a_dry_run_says_everything_and_changes_nothing(machine: Machine) -> None:
-    done = machine.install(filled(), "--dry-run", "--runtime", "venv")
+    index = "https://packages.example/cpu"
+    done = machine.install(filled(), "--dry-run", "--runtime", "venv", "--index", index)
     assert done.returncode == 0, done.stderr
     for line in (
         f"would run: mkdir -p {machine.prefix}/lib/parsyn {machine.prefix}/bin",
         f"would fetch: https://hub.example/install/parsyn.pyz to {machine.prefix}/lib/parsyn",
-        f"would run: {machine.parsyn} runtime install --kind venv",
+        f"would run: {machine.parsyn} runtime install --kind venv --index {index}",
         f"{machine.parsyn} init --url https://hub.example",
         "Nothing was changed (--dry-run).",
     ):
