@@ -98,7 +98,10 @@ class Case:
         self.harmless = all(fault.harmless for fault in faults)
         await asyncio.gather(*(self._suffer(fault) for fault in faults))
         await self._heal()
-        await asked
+        await asyncio.wait({asked}, timeout=PATIENCE)
+        if not asked.done():
+            raise Lost("the user was given no answer")
+        asked.result()
         await self._settle()
 
     def _agents(self, luck: random.Random) -> list[AgentProcess]:

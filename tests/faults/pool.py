@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
@@ -16,6 +17,8 @@ from pathlib import Path
 from tests.postgres_server import PostgresServer
 
 MEMORY = Path("/dev/shm")
+LONGEST_SECONDS = 240
+"""A case of half a second that takes so long turns in a circle."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,14 @@ def play(case: str) -> Outcome:
         name = _postgres.create_database(template.database_name, f"case_{os.getpid()}_{seed}")
         url = _postgres.url(name)
     played = Case(int(seed), template, folder, url)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(LONGEST_SECONDS)
     try:
         played.run()
     except BaseException as error:
         return Outcome(type(error).__name__, str(error), tuple(played.story))
     finally:
+        signal.alarm(0)
         if name and _postgres is not None:
             _postgres.drop_database(name)
         shutil.rmtree(folder, ignore_errors=True)
