@@ -66,6 +66,7 @@ class Desk:
         self.book = cast("ProgressBook", hub.parts["progress"])
         self.fleet = cast("Fleet", hub.parts["fleet"])
         self.loop = asyncio.get_running_loop()
+        self._storing: dict[tuple[int, int], Future[None]] = {}
         self._handlers: dict[type[Any], Callable[[Any], Awaitable[None]]] = {
             Heartbeat: self._heartbeat,
             SystemMetrics: self._system_metrics,
@@ -268,6 +269,7 @@ class Desk:
         self._store(message, "samples", [row])
 
     async def _checkpoint(self, message: Checkpoint, holding: Holding) -> None:
+        await self._stored_before(message)
         so_far = self.book.take(message.task_id, message.attempt)
         change = as_advance(message.task_id, message.attempt, so_far) if so_far else None
         try:
@@ -283,6 +285,7 @@ class Desk:
             self._drop_stale(message)
 
     async def _result(self, message: Result, holding: Holding) -> None:
+        await self._stored_before(message)
         so_far = self.book.take(message.task_id, message.attempt)
         change = as_advance(message.task_id, message.attempt, so_far) if so_far else None
         try:
@@ -304,11 +307,20 @@ class Desk:
         self.context.bus.publish(type, f"job:{holding.job_id}", data)
 
     def _store(self, message: Spooled, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Store and acknowledge after the commit; the next message need not wait for it."""
+        """Store and acknowledge after the commit; the next report need not wait for it."""
         done = self.context.metrics.put(table, rows)
+        self._storing[(message.task_id, message.attempt)] = done
         done.add_done_callback(
             lambda future: self.loop.call_soon_threadsafe(self._stored, message, future)
         )
+
+    async def _stored_before(self, message: Spooled) -> None:
+        """Wait for what the attempt reported before: whoever goes on from its checkpoint, and
+        whoever reads of its end, must find all that led there. Raises when it cannot be stored."""
+        storing = self._storing.pop((message.task_id, message.attempt), None)
+        if storing is not None:
+            self.context.metrics.hurry()
+            await asyncio.wrap_future(storing)
 
     def _stored(self, message: Spooled, future: Future[None]) -> None:
         error = future.exception()

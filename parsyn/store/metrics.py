@@ -98,7 +98,7 @@ class MetricsStore:
         self._commit_seconds = commit_seconds
         self.rows_written = 0
         self._inbox: queue.Queue[Waiting | None] = queue.Queue()
-        self._closing = threading.Event()
+        self._hurried = threading.Event()
         self._thread: threading.Thread | None = None
         connection = self._connect()
         if not self.is_sqlite:
@@ -121,7 +121,6 @@ class MetricsStore:
         """Start the writing thread; only the process that receives metrics needs it."""
         if self._thread is not None:
             return
-        self._closing.clear()
         self._thread = threading.Thread(target=self._run, name="metrics-writer", daemon=True)
         self._thread.start()
 
@@ -131,11 +130,15 @@ class MetricsStore:
         self._inbox.put((table, rows, done))
         return done
 
+    def hurry(self) -> None:
+        """Commit what was put so far without waiting for more: something waits for it."""
+        self._hurried.set()
+
     def close(self) -> None:
         """Commit what is queued and stop."""
         if self._thread is not None:
-            self._closing.set()
             self._inbox.put(None)
+            self.hurry()
             self._thread.join()
             self._thread = None
 
@@ -146,7 +149,8 @@ class MetricsStore:
             waiting = [self._inbox.get()]
             if waiting[0] is not None:
                 # Whoever waits for each of them is woken hundreds of times a second.
-                self._closing.wait(self._commit_seconds)
+                self._hurried.wait(self._commit_seconds)
+                self._hurried.clear()
             while not self._inbox.empty():
                 waiting.append(self._inbox.get())
             batch = [item for item in waiting if item is not None]

@@ -112,7 +112,12 @@ class HubMetrics(MetricsStore):
         self.batch.append((table, rows, done))
         return done
 
+    def hurry(self) -> None:
+        self.loop.call_soon(self._flush)
+
     def _flush(self) -> None:
+        if not self.batch:
+            return
         batch, self.batch = self.batch, []
         self.connection = self._commit(self.connection, batch)
 
