@@ -215,6 +215,8 @@ PATHS = (ROOT, ROOT / "worker", ROOT / "plugins")
 
 @contextmanager
 def serving(data: Path, **options: Any) -> Iterator[HubProcess]:
+    # So that the hub is stopped too when this is.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     hub = HubProcess(data, **options)
     hub.start()
     try:

@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -41,6 +42,8 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=15.0, help="Of one segment.")
     given = options.parse_args()
     folder = given.model or prepare_smollm2()
+    # So that the appliance is stopped too when this is.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
         running = Appliance(Path(work) / "data", agent=True)
         running.create_owner()
