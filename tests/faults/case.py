@@ -24,7 +24,7 @@ import parsyn.services
 import parsyn.store
 import parsyn_worker
 from parsyn import crash
-from parsyn.hub import storage_routes, streaming
+from parsyn.hub import api_uploads, streaming
 from parsyn.jobs.process import use_context
 from parsyn.services.context import Context
 from parsyn.wire.worker import Hardware, SystemMetrics
@@ -64,10 +64,13 @@ class Case:
             self.base.plugins.pluggy.register(self.effects, "effects")
             try:
                 self.loop.run_until_complete(self._drama())
-                check(self)
+                self.check()
             finally:
                 use_context(None)
                 self.base.close()
+
+    def check(self) -> None:
+        check(self)
 
     def tell(self, what: str) -> None:
         self.story.append(f"{self.loop.time() - 1000:7.1f}  {what}")
@@ -214,7 +217,7 @@ def _stand_ins(case: Case) -> Iterator[None]:
             (spool_thread, "ThreadPoolExecutor", InlineThread),
             (runner, "Child", TrainingChild),
             (streaming, "take_body", _take_body),
-            (storage_routes.streaming, "take_body", _take_body),
+            (api_uploads, "take_body", _take_body),
         ):
             stack.enter_context(replace(target, name, value))
         yield

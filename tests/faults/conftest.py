@@ -13,8 +13,8 @@ from tests.faults.tally import Tally
 from tests.postgres_server import PostgresServer, find_binaries
 
 TALLY = Tally()
-SAMPLE = {"sqlite": 200, "postgres": 10}
-EVERY = {"sqlite": 1500, "postgres": 150}
+SAMPLE = {"sqlite": 200, "postgres": 10, "uploads": 20}
+EVERY = {"sqlite": 1500, "postgres": 150, "uploads": 200}
 
 
 def cases(config: pytest.Config) -> list[str]:

@@ -86,12 +86,23 @@ class Person:
         self.removed.add(name)
         await self.ask("DELETE", f"/workers/{worker_id}")
 
-    async def ask(self, method: str, path: str, body: Any = None, key: str = "") -> httpx.Response:
+    async def put(self, path: str, body: bytes) -> httpx.Response:
+        return await self.ask("PUT", path, content=body)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        key: str = "",
+        content: bytes | None = None,
+    ) -> httpx.Response:
         """Until there is an answer of the hub itself."""
         headers = {"Idempotency-Key": key} if key else {}
+        what: dict[str, Any] = {"json": body} if content is None else {"content": content}
         while True:
             try:
-                answer = await self.http.request(method, path, json=body, headers=headers)
+                answer = await self.http.request(method, path, headers=headers, **what)
             except httpx.TransportError:
                 await asyncio.sleep(1.0)
                 continue

@@ -1,4 +1,4 @@
-"""Simulated cases, spread over the machine's processors; a case is `database:seed`."""
+"""Simulated cases, spread over the machine's processors; a case is `kind:seed`."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def _begin(folder: Path, postgres: PostgresServer | None) -> None:
 def play(case: str) -> Outcome:
     """Run one case in this process."""
     from tests.faults.case import Case
+    from tests.faults.uploading import UploadCase
 
     database, _, seed = case.partition(":")
     folder = _folder / seed
@@ -87,7 +88,8 @@ def play(case: str) -> Outcome:
         assert _postgres is not None
         name = _postgres.create_database(template.database_name, f"case_{os.getpid()}_{seed}")
         url = _postgres.url(name)
-    played = Case(int(seed), template, folder, url)
+    made = UploadCase if database == "uploads" else Case
+    played = made(int(seed), template, folder, url)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(LONGEST_SECONDS)
     try:

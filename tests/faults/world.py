@@ -33,6 +33,7 @@ LEASES: dict[str, config.Value] = {
     "leases.offer_seconds": 5.0,
     "leases.boot_grace_seconds": 22.5,
     "leases.max_attempts": 1000,
+    "storage.part_bytes": 65536,
 }
 """A quarter of the defaults; attempts without an end, so that whatever ends a job is a fault."""
 
