@@ -14,8 +14,6 @@ from parsyn.store.outbox import Outbox
 log = logging.getLogger(__name__)
 FIRST_RETRY = 5.0
 LONGEST_RETRY = 3600.0
-DELIVERY_SECONDS = 120.0
-"""How long whoever delivers a row has it to itself; after that it counts as dead."""
 KEPT_SECONDS = 7 * 86_400
 DELETE_OBJECTS = "objects:delete"
 FORGET_METRICS = "metrics:forget"
@@ -61,7 +59,7 @@ def deliver(context: Context, row_id: int) -> bool:
     all; `event_id` tells a hook that it is the same one.
     """
     row = Outbox.get_or_none(Outbox.id == row_id)
-    if row is None or row.done_at is not None or not _claim(row):
+    if row is None or row.done_at is not None or not _claim(context, row):
         return True
     crash.point("outbox.before")
     try:
@@ -79,10 +77,11 @@ def deliver(context: Context, row_id: int) -> bool:
     return True
 
 
-def _claim(row: Outbox) -> bool:
+def _claim(context: Context, row: Outbox) -> bool:
     """One at a time delivers a row; False where another was quicker."""
+    until = now() + context.settings.number("jobs.delivery_seconds")
     return bool(
-        Outbox.update(next_at=now() + DELIVERY_SECONDS)
+        Outbox.update(next_at=until)
         .where((Outbox.id == row.id) & Outbox.done_at.is_null() & (Outbox.next_at == row.next_at))
         .execute()
     )

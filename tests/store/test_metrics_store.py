@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
 from parsyn.services.context import Context
+from parsyn.store.metrics import MetricsStore
 
 Point = tuple[int, str, int, int, float, float]
 
@@ -38,3 +44,42 @@ def test_a_bad_row_fails_its_own_batch_and_the_next_one_is_stored(any_context: C
     assert bad.exception(30) is not None
     put(any_context, "metric_points", [(1, "loss", 1, 1, 1.0, 2.0)])
     assert any_context.metrics.series(1) == {"loss": [(1, 1.0, 2.0)]}
+
+
+def test_who_waits_for_a_batch_may_hurry_it(data_dir: Path) -> None:
+    data_dir.mkdir()
+    store = MetricsStore("sqlite", data_dir, commit_seconds=600)
+    store.start()
+    done = store.put("metric_points", [(1, "loss", 1, 1, 1.0, 2.0)])
+    with pytest.raises(TimeoutError):
+        done.result(0.2)
+    store.hurry()
+    done.result(30)
+    assert store.series(1) == {"loss": [(1, 1.0, 2.0)]}
+    store.close()
+
+
+def test_a_broken_connection_is_replaced(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a restart of PostgreSQL, which may still be away when the next batch comes."""
+    store, connect, away = context.metrics, context.metrics._connect, [True, True]
+
+    def reconnect() -> object:
+        if away:
+            away.pop()
+            raise ConnectionError("the database system is starting up")
+        return connect()
+
+    class Broken:
+        def cursor(self) -> object:
+            raise ConnectionError("server closed the connection unexpectedly")
+
+        rollback = close = cursor
+
+    point = [(1, "loss", 1, 1, 1.0, 2.0)]
+    monkeypatch.setattr(store, "_connect", reconnect)
+    assert store._commit(Broken(), [("metric_points", point, failed := Future())]) is None
+    for _ in range(2):
+        assert store._commit(None, [("metric_points", point, Future())]) is None
+    connection = store._commit(None, [("metric_points", point, done := Future())])
+    assert (failed.exception() is not None, done.exception()) == (True, None)
+    connection.close()
