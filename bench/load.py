@@ -13,7 +13,6 @@ import asyncio
 import os
 import sqlite3
 import sys
-import tempfile
 import time
 from array import array
 from dataclasses import dataclass
@@ -37,11 +36,13 @@ from bench.stage import (
     HubProcess,
     World,
     cores,
+    database,
     make_world,
     quantile,
     report,
     serving,
 )
+from parsyn.store.metrics import connect_postgres
 
 JOBS_WATCHED = 25
 
@@ -65,31 +66,41 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--settle", type=float, default=3.0, help="Seconds before and after.")
     options.add_argument("--server", default="", help="The ASGI server; default: the hub's own.")
+    options.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     given = options.parse_args()
     hub_core, own_core = cores()
-    with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
-        data = Path(work) / "data"
-        world = make_world(data, workers=given.agents, jobs=given.working)
-        env = {"PARSYN_HUB_SERVER": given.server} if given.server else {}
+    with database(given.database) as (url, work):
+        data = work / "data"
+        world = make_world(data, workers=given.agents, jobs=given.working, database=url)
+        env = {"PARSYN_HUB_DATABASE": url}
+        if given.server:
+            env["PARSYN_HUB_SERVER"] = given.server
         with serving(data, core=hub_core, **env) as hub:
             if own_core is not None:
                 os.sched_setaffinity(0, {own_core})
-            ok = asyncio.run(measure(hub, world, given))
-        stored = rows_stored(data)
-    label = f"load on {given.server}" if given.server else "load"
-    report(label, "reports not stored", ok["to_store"] - stored, "reports", 0)
+            sent = asyncio.run(measure(hub, world, given))
+        report(label_of(given), "reports not stored", sent - rows_stored(url, data), "reports", 0)
     return 0
 
 
-def rows_stored(data: Path) -> int:
-    """Metric points (of one name) and lines of log in the hub's file, after its end."""
-    with sqlite3.connect(data / "metrics.db") as connection:
-        points = connection.execute("SELECT count(*) FROM metric_points WHERE name = 'loss'")
-        lines = connection.execute("SELECT count(*) FROM log_lines")
-        return int(points.fetchone()[0]) + int(lines.fetchone()[0])
+def label_of(given: Any) -> str:
+    on = " and ".join(name for name in (given.server, given.database) if name and name != "sqlite")
+    return f"load on {on}" if on else "load"
 
 
-async def measure(hub: HubProcess, world: World, given: Any) -> dict[str, int]:
+def rows_stored(url: str, data: Path) -> int:
+    """Metric points (of one name) and lines of log that the hub has stored, after its end."""
+    on_sqlite = url == "sqlite"
+    connection: Any = sqlite3.connect(data / "metrics.db") if on_sqlite else connect_postgres(url)
+    points = connection.execute("SELECT count(*) FROM metric_points WHERE name = 'loss'")
+    lines = connection.execute("SELECT count(*) FROM log_lines")
+    counts = points.fetchone()[0], lines.fetchone()[0]
+    connection.close()
+    return sum(counts)
+
+
+async def measure(hub: HubProcess, world: World, given: Any) -> int:
+    """Put the load on, tell what came of it; how many reports should have been stored."""
     ledger = Ledger()
     agents = [Agent(key, ledger) for key in world.worker_keys]
     began = time.monotonic()
@@ -112,7 +123,7 @@ async def measure(hub: HubProcess, world: World, given: Any) -> dict[str, int]:
     for socket in [*agents, *dashboards]:
         if socket.socket is not None:
             socket.socket.close()
-    return {"to_store": sum(kind in (METRIC, LOG) for kind in ledger.kind)}
+    return sum(kind in (METRIC, LOG) for kind in ledger.kind)
 
 
 async def until_working(agents: list[Agent], count: int) -> None:
@@ -175,7 +186,7 @@ def tell(
     late: list[float],
     arriving: float,
 ) -> None:
-    label = f"load on {given.server}" if given.server else "load"
+    label = label_of(given)
     delays = list(chain.from_iterable(dashboard.delays for dashboard in dashboards))
     missing = [dashboard.missing(window.first, window.last) for dashboard in dashboards]
     gone = sum(len(socket.closed) for socket in [*agents, *dashboards])

@@ -10,18 +10,15 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.stage import quantile, report
+from bench.stage import database, quantile, report
 from parsyn.store.metrics import MetricsStore
-from tests.postgres_server import PostgresServer, find_binaries
 
 Rows = list[tuple[Any, ...]]
 NAMES = ("loss", "learning_rate", "grad_norm", "tokens_per_second", "epoch", "cpu_utilization",
@@ -46,23 +43,6 @@ def main() -> int:
             compare(kind, store, bare, given.rounds, given.rows)
             store.close()
     return 0
-
-
-@contextmanager
-def database(kind: str) -> Iterator[tuple[str, Path]]:
-    with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
-        if kind == "sqlite":
-            yield "sqlite", Path(work)
-            return
-        binaries = find_binaries()
-        if binaries is None:
-            raise SystemExit("PostgreSQL's server is not installed here.")
-        server = PostgresServer(binaries)
-        server.start()
-        try:
-            yield server.url(server.create_database()), Path(work)
-        finally:
-            server.stop()
 
 
 def compare(

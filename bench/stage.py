@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ from parsyn.wire.states import (  # noqa: E402
     SchemaKind,
     Scope,
 )
+from tests.postgres_server import PostgresServer, find_binaries  # noqa: E402
 
 READY_SECONDS = 60
 WEIGHTS = b"not weights, but bytes all the same"
@@ -132,6 +134,24 @@ def _dataset(context: Context, user: Any, project: Any) -> int:
         bad_row_count=0,
     )  # fmt: skip
     return int(row.id)
+
+
+@contextmanager
+def database(kind: str) -> Iterator[tuple[str, Path]]:
+    """(`hub.database`, an empty folder) for "sqlite" or for a "postgresql" of its own."""
+    with tempfile.TemporaryDirectory(prefix="parsyn-bench-") as work:
+        if kind == "sqlite":
+            yield "sqlite", Path(work)
+            return
+        binaries = find_binaries()
+        if binaries is None:
+            raise SystemExit("PostgreSQL's server is not installed here.")
+        server = PostgresServer(binaries)
+        server.start()
+        try:
+            yield server.url(server.create_database()), Path(work)
+        finally:
+            server.stop()
 
 
 # --- the process ------------------------------------------------------------------------------
