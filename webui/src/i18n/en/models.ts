@@ -4,6 +4,7 @@ export const models = {
   "models.about": "Base models and what was trained from them.",
   "models.add": "Add a model",
   "models.add_text": "A machine of yours fetches it from the Hugging Face Hub and keeps it.",
+  "models.compare": "Compare with its base",
   "models.from": "Where it comes from",
   "models.from_hub": "Hugging Face Hub",
   "models.from_files": "Files",

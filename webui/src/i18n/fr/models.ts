@@ -5,6 +5,7 @@ export const models: Translation<typeof english> = {
   "models.about": "Les modèles de base, et ceux qui en sont issus.",
   "models.add": "Ajouter un modèle",
   "models.add_text": "L'une de vos machines le récupère sur le Hub Hugging Face et le garde.",
+  "models.compare": "Comparer à sa base",
   "models.from": "D'où il vient",
   "models.from_hub": "Hugging Face Hub",
   "models.from_files": "Fichiers",

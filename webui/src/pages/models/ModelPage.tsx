@@ -1,4 +1,4 @@
-import { MessagesSquare, Play, Trash2 } from "lucide-react"
+import { Columns2, MessagesSquare, Play, Trash2 } from "lucide-react"
 import { useState } from "react"
 import { useNavigate, useParams } from "react-router"
 import { useTopic } from "~/api/live"
@@ -67,7 +67,18 @@ function Detail({ model }: { model: ModelOut }) {
             </>
           )}
           <Menu
-            items={[{ label: t("common.delete"), icon: <Trash2 size={16} aria-hidden />, onSelect: () => setIsDeleting(true), danger: true }]}
+            items={[
+              ...(isReady && model.base_model_id !== null
+                ? [
+                    {
+                      label: t("models.compare"),
+                      icon: <Columns2 size={16} aria-hidden />,
+                      onSelect: () => void navigate(`/chat/compare?a=${model.base_model_id}&b=${model.id}`),
+                    },
+                  ]
+                : []),
+              { label: t("common.delete"), icon: <Trash2 size={16} aria-hidden />, onSelect: () => setIsDeleting(true), danger: true },
+            ]}
           />
         </>
       }
