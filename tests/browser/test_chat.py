@@ -105,6 +105,27 @@ def test_base_and_tuned_answer_side_by_side(
     expect(page.get_by_text("Ask both models the same")).to_be_visible()
 
 
+def test_a_deleted_conversation_is_taken_back(
+    page: Page, hub: HubClient, tiny: dict[str, Any]
+) -> None:
+    made = hub.call("POST", "/api/v1/conversations", {"model_id": tiny["id"], "title": "Too hasty"})
+    page.goto(f"/chat/{made['id']}")
+    entry = page.get_by_role("link", name="Too hasty")
+    entry.hover()
+    page.get_by_role("button", name="Delete Too hasty").click()
+    expect(entry).to_be_hidden()
+    page.wait_for_url(re.compile(r"/chat$"))
+    page.get_by_role("button", name="Undo").click()
+    expect(entry).to_be_visible()
+    page.get_by_role("button", name="Delete Too hasty").click()
+    page.goto("/")
+    hub.wait("/api/v1/conversations", lambda row: made["id"] not in ids_of(row), seconds=30)
+
+
+def ids_of(page: dict[str, Any]) -> list[int]:
+    return [one["id"] for one in page["items"]]
+
+
 @pytest.mark.parametrize("language", LOCALES)
 def test_its_looks(
     language: str,

@@ -58,7 +58,6 @@ export const chat = {
   "chat.first_token": "first token after {time}",
   "chat.cut": "cut at the token limit",
   "chat.stopped": "stopped",
+  "chat.deleted": "“{title}” was deleted.",
   "chat.delete": "Delete {title}",
-  "chat.delete_one": "Delete “{title}”?",
-  "chat.delete_text": "The conversation and its messages are deleted for good.",
 } as const satisfies Catalogue

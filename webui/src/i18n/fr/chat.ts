@@ -59,7 +59,6 @@ export const chat: Translation<typeof english> = {
   "chat.first_token": "premier jeton après {time}",
   "chat.cut": "coupé à la longueur maximale",
   "chat.stopped": "arrêté",
+  "chat.deleted": "«\u00a0{title}\u00a0» a été supprimée.",
   "chat.delete": "Supprimer {title}",
-  "chat.delete_one": "Supprimer «\u00a0{title}\u00a0»\u00a0?",
-  "chat.delete_text": "La conversation et ses messages seront définitivement supprimés.",
 }

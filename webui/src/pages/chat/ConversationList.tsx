@@ -1,21 +1,22 @@
 import { Trash2 } from "lucide-react"
 import { NavLink, useNavigate } from "react-router"
-import { useState } from "react"
-import { remove } from "~/api/http"
-import { useList, useRefresh } from "~/api/queries"
+import { client, useList } from "~/api/queries"
 import type { ConversationOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
 import { IconButton } from "~/parts/Button"
-import { Confirm } from "~/parts/Confirm"
 import { Loaded } from "~/parts/Page"
 import { Ago } from "~/parts/Values"
+import { removeLater, useRemovals } from "~/state/removals"
 
 export function ConversationList({ current }: { current: number | null }) {
   const { t } = useWords()
   const navigate = useNavigate()
-  const refresh = useRefresh()
   const conversations = useList<ConversationOut>("/conversations")
-  const [doomed, setDoomed] = useState<ConversationOut | null>(null)
+  const removed = useRemovals()
+  const discard = async (one: ConversationOut) => {
+    removeLater(`/conversations/${one.id}`, t("chat.deleted", { title: one.title || t("chat.new") }), () => client.invalidateQueries({ queryKey: ["conversations", "list"] }))
+    if (one.id === current) await navigate("/chat", { replace: true })
+  }
   return (
     <nav aria-label={t("chat.conversations")} className="h-full overflow-y-auto p-2">
       <Loaded query={conversations} rows={5}>
@@ -24,7 +25,8 @@ export function ConversationList({ current }: { current: number | null }) {
             <p className="p-4 text-center text-sm text-muted">{t("chat.no_conversations")}</p>
           ) : (
             <ul className="space-y-0.5">
-              {[...items]
+              {items
+                .filter(({ id }) => !removed.includes(`/conversations/${id}`))
                 .sort((a, b) => b.updated_at.localeCompare(a.updated_at))
                 .map((one) => (
                   <li key={one.id} className="group/row relative">
@@ -39,7 +41,7 @@ export function ConversationList({ current }: { current: number | null }) {
                     </NavLink>
                     <IconButton
                       label={t("chat.delete", { title: one.title })}
-                      onClick={() => setDoomed(one)}
+                      onClick={() => void discard(one)}
                       className="absolute top-1.5 right-1 !size-8 opacity-0 group-focus-within/row:opacity-100 group-hover/row:opacity-100 pointer-coarse:opacity-100"
                     >
                       <Trash2 size={15} aria-hidden />
@@ -50,19 +52,6 @@ export function ConversationList({ current }: { current: number | null }) {
           )
         }
       </Loaded>
-      <Confirm
-        open={doomed !== null}
-        onClose={() => setDoomed(null)}
-        title={t("chat.delete_one", { title: doomed?.title ?? "" })}
-        action={t("common.delete")}
-        onConfirm={async () => {
-          await remove(`/conversations/${doomed?.id ?? 0}`)
-          if (doomed?.id === current) await navigate("/chat", { replace: true })
-          refresh("conversations", "list")
-        }}
-      >
-        {t("chat.delete_text")}
-      </Confirm>
     </nav>
   )
 }
