@@ -99,7 +99,7 @@ function Line({ event, before, worker, isLast }: LineProps) {
 function Cause({ text, worker, to }: { text: string; worker: string | null; to: string }) {
   if (!worker) return <>{text}</>
   const link = (
-    <Link to={to} className="text-accent hover:underline">
+    <Link to={to} className="text-accent underline">
       {worker}
     </Link>
   )
