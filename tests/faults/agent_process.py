@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import os
 import random
 import sqlite3
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -59,6 +59,7 @@ class AgentProcess:
         self.pace = 4.0
         self.agent: Agent | None = None
         self.damaged: list[str] = []
+        self.broken: list[str] = []
         self.task_points: dict[str, int] = {}
         self.may_not_start: Callable[[], bool] = lambda: False
 
@@ -84,6 +85,7 @@ class AgentProcess:
         self.loop.begin(self.process, self._run())
 
     async def _run(self) -> None:
+        process = self.process
         environment = self.environment()
         if (self.folder / ".env").exists():
             environment.pop("WORKER_ENROLLMENT_KEY", None)
@@ -96,9 +98,13 @@ class AgentProcess:
             return await call(self._on_a_full_disk(method), *args, **kwargs)
 
         agent.spool.call = spool_call  # type: ignore[method-assign]
-        with contextlib.suppress(Exception):
+        try:
             await agent.run()
-        self.process.kill()
+        except Exception:
+            if not process.alive:
+                return
+            self.broken.append(traceback.format_exc()[-1500:])
+        process.kill()
 
     def _on_a_full_disk(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

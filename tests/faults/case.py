@@ -161,6 +161,9 @@ class Case:
             if self.loop.time() > deadline:
                 raise Lost(f"not all ended within {PATIENCE:.0f} s: {self._unfinished()}")
             await asyncio.sleep(5.0)
+            for agent in self.agents:
+                # One that was told to stop while it could not hear stops only now.
+                agent.start()
         self.tell("all ended")
 
     def _at_rest(self) -> bool:

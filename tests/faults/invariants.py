@@ -42,6 +42,7 @@ def check(case: Case) -> None:
         _stored_as_said(case)
     for agent in case.agents:
         _require(not agent.damaged, Wrong, "; ".join(agent.damaged))
+        _require(not agent.broken, Wrong, f"{agent.name} broke: {agent.broken}")
     _require(not case.witness.late, Wrong, "; ".join(case.witness.late))
     _require(not case.effects.contradictions, Wrong, str(case.effects.contradictions))
 

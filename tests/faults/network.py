@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.frames import Close
 from websockets.http11 import Response
@@ -269,7 +270,7 @@ class Connecting:
             raise TimeoutError
         hub = self.network.some_hub()
         if hub is None and link.refusing:
-            raise InvalidStatus(Response(link.refusing, "Bad Gateway", None))  # type: ignore[arg-type]
+            raise InvalidStatus(Response(link.refusing, "Bad Gateway", Headers()))
         if hub is None:
             raise ConnectionRefusedError("[Errno 111] Connection refused")
         self.line = Line(self.network, self.name, hub)

@@ -95,6 +95,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._moment = 1000.0
         self._luck = random.Random(seed)
         self._lines: dict[int, float] = {}
+        self._kept: list[asyncio.Task[Any]] = []
         selector = _Waitless()
         super().__init__(selector)
         selector.loop = self
@@ -150,6 +151,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.call_later(self._luck.uniform(0, LATENCY), _settle, done, None, error)
         else:
             self.call_later(self._luck.uniform(0, LATENCY), _settle, done, result, None)
+
+    def create_task(self, work: Any, **options: Any) -> Any:
+        """Kept to the end: what a collector closes in between would run its `finally`."""
+        task = super().create_task(work, **options)
+        self._kept.append(task)
+        if len(self._kept) > 20_000:
+            self._kept = [task for task in self._kept if not task.done()]
+        return task
 
     def begin(self, process: Process | None, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """A task of a process."""

@@ -189,6 +189,10 @@ class Yard:
         ids = {"model_id": self.furniture.model_id, "dataset_id": self.furniture.dataset_id}
         body = {"name": name, "trainer": "chain", "config": config, **ids}
         made = self.ask("POST", "/training-jobs", body, key=name)
+        if "id" not in made:
+            # The hub died with the request: one has to look whether it took effect.
+            found = self.ask("GET", f"/training-jobs?search={name}")["items"]
+            made = found[0] if found else self.ask("POST", "/training-jobs", body)
         self.ask("POST", f"/training-jobs/{made['id']}/start")
         self.accepted.append(Asked(made["id"], name, config["max_steps"]))
         return self.accepted[-1]
