@@ -22,4 +22,6 @@ export const FOREIGN_PHRASES: Phrases = {
   "Input should be less than or equal to {}": "{0} au plus est attendu.",
   "String should have at least {} character": "{0} caractère au moins.",
   "String should have at most {} characters": "{0} caractères au plus.",
+  " First: Row {}, line {}: {}": " La première\u00a0: enregistrement {0}, ligne {1}\u00a0: {2}",
+  " First: Row {}, line {}, column \"{}\": {}": " La première\u00a0: enregistrement {0}, ligne {1}, colonne «\u00a0{2}\u00a0»\u00a0: {3}",
 }

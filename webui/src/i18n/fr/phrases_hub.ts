@@ -248,4 +248,14 @@ export const HUB_PHRASES: Phrases = {
     "La conversation a {0} jetons, et ce modèle en lit {1} au plus avec sa réponse.",
   "Shorten the conversation or begin a new one.": "Raccourcissez la conversation ou commencez-en une autre.",
   "The answer took longer than {} s.": "La réponse a mis plus de {0} s.",
+  "Completed.": "Terminé.",
+  "Raise max_seq_length so that the answers fit, or set train_on to `all`.":
+    "Augmentez max_seq_length pour que les réponses tiennent, ou mettez train_on à `all`.",
+  "The checkpoint is of another run: its data or its length differ.":
+    "Le point de reprise est d'un autre entraînement\u00a0: ses données ou sa longueur diffèrent.",
+  "Start the job anew.": "Relancez le travail depuis le début.",
+  "Set max_seq_length to {} or less.": "Mettez max_seq_length à {0} au plus.",
+  "No row teaches anything: with train_on `{}` and max_seq_length {} every token is masked in {} rows ({} were cut).":
+    "Aucune ligne n'apprend rien\u00a0: avec train_on `{0}` et max_seq_length {1}, tous les jetons de {2} lignes sont masqués ({3} ont été coupées).",
+  "The dataset has no row that can be trained on.": "Aucune ligne de ces données ne peut servir à l'entraînement.",
 }
