@@ -61,7 +61,7 @@ export function PresetChoice({ presets, trainer, value, onChange, onSaved, confi
   }
   return (
     <fieldset className="min-w-0">
-      <div className="mb-2 flex min-h-9 items-center justify-between gap-2">
+      <div className="mb-2 flex min-h-9 flex-wrap items-center justify-between gap-x-2">
         <legend className="float-left font-semibold">{t("preset.title")}</legend>
         <span className="flex items-center gap-1">
           <Button look="quiet" disabled={!isChanged} onClick={() => setDialog("new")}>
