@@ -84,7 +84,7 @@ function Arrived({ workers, many }: { workers: WorkerOut[]; many: boolean }) {
         <p key={worker.id} className="flex items-start gap-2 text-good">
           <CircleCheck size={18} aria-hidden className="mt-0.5 shrink-0" />
           <span className="min-w-0">
-            <Link to={`/workers?worker=${worker.id}`} className="font-medium hover:underline">
+            <Link to={`/workers?worker=${worker.id}`} className="font-medium underline underline-offset-2">
               {t("workers.arrived", { name: worker.name })}
             </Link>{" "}
             <span className="text-ink">{[deviceOf(worker), format.bytes(worker.hardware?.vram_total ?? worker.hardware?.ram)].filter(Boolean).join(" · ")}</span>
