@@ -64,7 +64,7 @@ def prepare_a_job(hub: HubClient, hasty: Appliance, tmp_path: Path) -> dict[str,
 
 
 def test_another_machine_takes_over(
-    pages: Pages, hasty: Appliance, machines: list[Machine], tmp_path: Path
+    hasty: Appliance, machines: list[Machine], pages: Pages, tmp_path: Path
 ) -> None:
     hub = hasty.client()
     job = prepare_a_job(hub, hasty, tmp_path)
@@ -139,7 +139,7 @@ def see_the_fleet(page: Page) -> None:
     heir = page.get_by_role("row").filter(has_text="lab-2")
     expect(lost.get_by_text("Offline")).to_be_visible()
     expect(heir.get_by_role("link", name="Long run")).to_be_visible()
-    expect(heir.get_by_text("Training")).to_be_visible()
+    expect(heir.get_by_text("Training", exact=True)).to_be_visible()
     lost.get_by_role("button", name="lab-1", exact=True).click()
     panel = page.get_by_role("dialog", name="lab-1")
     panel.get_by_role("radio", name="Problems").click()

@@ -116,6 +116,8 @@ def test_a_machine_registered_by_hand(page: Page, hub: HubClient, machine: Machi
     expect(dialog.get_by_text("attic is here")).to_be_visible(timeout=ARRIVAL)
     dialog.get_by_role("button", name="Done").click()
     replace_its_key(page, machine)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     attic = next(row for row in hub.pages("/api/v1/workers") if row["name"] == "attic")
     hub.call("DELETE", f"/api/v1/workers/{attic['id']}")
 

@@ -167,8 +167,9 @@ function chartOptions(shape: Shape, format: (value: number) => string): uPlot.Op
 
 function horizontal(axis: Axis): uPlot.Axis {
   if (axis === "step") return { incrs: WHOLE_INCREMENTS }
-  const words = axis === "time" ? elapsed : (seconds: number) => timeOfDay(seconds).slice(0, 5)
-  return { values: (_, ticks) => ticks.map(words) }
+  if (axis === "time") return { values: (_, ticks) => ticks.map(elapsed) }
+  // Seconds only where ticks would read alike without.
+  return { values: (_, ticks, __, ___, distance) => ticks.map((tick) => timeOfDay(tick).slice(0, distance < 60 ? 8 : 5)) }
 }
 
 const two = (value: number) => String(value).padStart(2, "0")

@@ -56,7 +56,7 @@ function Line({ enrolmentKey: key, onRevoke }: { enrolmentKey: MasterKeyOut; onR
       </span>
       {state === "active" && (
         <span className="num text-muted">
-          {key.expires_at ? t("workers.expires") : null} <Until time={key.expires_at} never={t("workers.never_expires")} />
+          {t("workers.expires")} <Until time={key.expires_at} never={t("workers.never_expires")} />
         </span>
       )}
       <span className="ml-auto text-muted">
