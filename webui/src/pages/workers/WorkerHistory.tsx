@@ -57,13 +57,13 @@ export function WorkerHistory({ worker }: { worker: WorkerOut }) {
 }
 
 function Line({ event }: { event: WorkerEventOut }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const [Icon, tone] = ICONS[event.kind]
   return (
     <li className="flex items-start gap-3 px-4 py-2 text-sm">
       <Icon size={16} aria-label={t(`worker_event.${event.kind}`)} className={`mt-0.5 shrink-0 ${tone}`} />
       <span className="min-w-0 flex-1">
-        {sentence(event, t)}
+        {sentence(event, t, phrase)}
         {event.job_id !== null && (
           <Link to={`/training/${event.job_id}`} className="ml-2 whitespace-nowrap text-accent hover:underline">
             {t("workers.open_job")}
@@ -78,9 +78,9 @@ function Line({ event }: { event: WorkerEventOut }) {
 }
 
 /** A failure begins with the name of its reason; people get its words. */
-function sentence({ kind, text }: WorkerEventOut, t: Translate): string {
+function sentence({ kind, text }: WorkerEventOut, t: Translate, phrase: (text: string) => string): string {
   const [name = "", ...rest] = text.split(": ")
-  return kind === "failed" && isReason(name) ? `${t(`failure.${name}`)}. ${rest.join(": ")}` : text
+  return kind === "failed" && isReason(name) ? `${t(`failure.${name}`)}. ${phrase(rest.join(": "))}` : phrase(text)
 }
 
 const REASONS: ReadonlySet<string> = new Set<FailureReason>([

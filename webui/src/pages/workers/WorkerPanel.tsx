@@ -62,7 +62,7 @@ export function WorkerPanel({ worker, onClose }: { worker: WorkerOut; onClose: (
 
 /** What it does now, what it is for, and the verbs. */
 function Standing({ worker }: { worker: WorkerOut }) {
-  const { t } = useWords()
+  const { t, phrase } = useWords()
   const run = useVerbs()
   const setType = useMutation({ mutationFn: (worker_type: WorkerOut["worker_type"]) => change(worker, { worker_type }) })
   return (
@@ -73,7 +73,7 @@ function Standing({ worker }: { worker: WorkerOut }) {
           {t("workers.seen")} <Ago time={worker.last_seen_at} />
         </span>
       </div>
-      {worker.unavailable && !worker.paused && !worker.draining && <p className="rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">{worker.unavailable}</p>}
+      {worker.unavailable && !worker.paused && !worker.draining && <p className="rounded-lg bg-warn-soft px-3 py-2 text-sm text-warn">{phrase(worker.unavailable)}</p>}
       <WorkingOn worker={worker} />
       <div className="flex flex-wrap items-center gap-2">
         {verbsFor(worker).map((verb) => {

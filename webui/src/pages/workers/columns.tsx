@@ -103,10 +103,12 @@ function Name({ worker, onOpen }: { worker: WorkerOut; onOpen: () => void }) {
 
 /** The state; why a machine that is there is offered nothing, on hover. */
 function State({ worker }: { worker: WorkerOut }) {
+  const { phrase } = useWords()
+  const why = worker.unavailable ? phrase(worker.unavailable) : undefined
   return (
-    <span className="inline-flex items-center gap-1.5" title={worker.unavailable ?? undefined}>
+    <span className="inline-flex items-center gap-1.5" title={why}>
       <StateDot state={worker.status} />
-      {worker.unavailable && worker.status === "idle" && <CircleMinus size={14} className="text-warn" aria-label={worker.unavailable} />}
+      {why && worker.status === "idle" && <CircleMinus size={14} className="text-warn" aria-label={why} />}
     </span>
   )
 }
