@@ -57,6 +57,12 @@ def report(bench: str, name: str, value: float, unit: str, goal: float | None = 
     print(json.dumps(line), flush=True)
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
 def quantile(values: list[float], share: float) -> float:
     """The value that `share` of them do not exceed (nearest rank); NaN of none."""
     if not values:
@@ -208,8 +214,7 @@ class HubProcess:
 
     def cpu_seconds(self) -> float:
         """User and system time of the hub process itself so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_seconds(self.process.pid)
 
     def memory_mb(self, *, peak: bool = True) -> float:
         """Resident memory at its highest, or now, in MB (10**6)."""

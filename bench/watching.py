@@ -2,7 +2,8 @@
 
 One real job through the whole appliance; segments with and without dashboards alternate while it
 runs, so that both meet the same machine. Every row has the same length, so tokens a second are
-steps a second. The dashboards watch the fleet, the project and the job, as the web UI does; their
+steps a second. What the hub process uses more of a core while it is watched is reported too: that
+figure holds on a busy machine, where the ratio does not. The dashboards watch the fleet, the project and the job, as the web UI does; their
 own work is on this machine too and counts against the ratio.
 """
 
@@ -22,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.crowd import Dashboard, Ledger, in_groups
-from bench.stage import quantile, report
+from bench.stage import cpu_seconds, quantile, report
 from parsyn.demo.client import HubClient
 from parsyn.demo.smollm2 import prepare_smollm2
 from parsyn.wire.states import Scope
@@ -30,7 +31,7 @@ from tests.appliance import Appliance
 
 LENGTH, BATCH = 128, 2
 WARM_UP_STEPS = 3
-Segment = tuple[float, float, bool]
+Segment = tuple[float, float, bool, float]
 Report = tuple[int, float]
 
 
@@ -64,7 +65,7 @@ def watched(running: Appliance, folder: Path, given: Any) -> tuple[list[Segment]
     path = f"/api/v1/training-jobs/{job['id']}"
     client.wait(path, lambda row: (row["progress"]["step"] or 0) > WARM_UP_STEPS, seconds=300)
     topics = ("fleet", f"project:{job['project_id']}", f"job:{job['id']}")
-    segments = asyncio.run(alternate(running.port, key, topics, given))
+    segments = asyncio.run(alternate(running, key, topics, given))
     losses = client.call("GET", f"{path}/metrics")["series"]["loss"]
     client.call("POST", f"{path}/cancel")
     client.wait(path, lambda row: row["status"] == "cancelled", seconds=60)
@@ -90,18 +91,22 @@ def start(client: HubClient, running: Appliance, folder: Path) -> dict[str, Any]
     return job
 
 
-async def alternate(port: int, key: str, topics: tuple[str, ...], given: Any) -> list[Segment]:
-    """(beginning, end, whether it was watched) of each segment; which comes first alternates."""
+async def alternate(
+    running: Appliance, key: str, topics: tuple[str, ...], given: Any
+) -> list[Segment]:
+    """(beginning, end, whether it was watched, the hub's CPU seconds) of each segment."""
+    pid = running.process.pid
     segments = []
     for number in range(2 * given.pairs):
         is_watched = number % 4 in (0, 3)
         dashboards = [
             Dashboard(Ledger(), topics) for _ in range(given.dashboards if is_watched else 0)
         ]
-        await in_groups([one.connect(port, key) for one in dashboards], 5)
-        began = time.time()
+        await in_groups([one.connect(running.port, key) for one in dashboards], 5)
+        # Snapshots are over now; which of a pair comes first alternates.
+        began, cpu = time.time(), cpu_seconds(pid)
         await asyncio.sleep(given.seconds)
-        segments.append((began, time.time(), is_watched))
+        segments.append((began, time.time(), is_watched, cpu_seconds(pid) - cpu))
         for one in dashboards:
             one.socket.close()
     return segments
@@ -111,19 +116,27 @@ def tell(segments: list[Segment], reports: list[Report], dashboards: int) -> Non
     speeds = [speed(segment, reports) for segment in segments]
     pairs = list(zip(segments[::2], speeds[::2], speeds[1::2], strict=True))
     ratios = [(a / b) if first[2] else (b / a) for first, a, b in pairs]
-    watched = [s for s, (_, _, was) in zip(speeds, segments, strict=True) if was]
-    alone = [s for s, (_, _, was) in zip(speeds, segments, strict=True) if not was]
+    watched = [s for s, (_, _, was, _) in zip(speeds, segments, strict=True) if was]
+    alone = [s for s, (_, _, was, _) in zip(speeds, segments, strict=True) if not was]
     report("watching", "dashboards", dashboards, "dashboards")
     report("watching", "watched", quantile(watched, 0.5), "tokens/s")
     report("watching", "not watched", quantile(alone, 0.5), "tokens/s")
     report("watching", "watched/not watched", quantile(ratios, 0.5), "ratio", 0.98)
+    report("watching", "hub CPU more while watched", share(segments, True) - share(segments, False),
+           "cores")  # fmt: skip
     report("watching", "lowest pair", min(ratios), "ratio")
     report("watching", "highest pair", max(ratios), "ratio")
 
 
+def share(segments: list[Segment], watched: bool) -> float:
+    """Of a core that the hub used in the segments of one kind."""
+    chosen = [segment for segment in segments if segment[2] == watched]
+    return sum(cpu for *_, cpu in chosen) / sum(ended - began for began, ended, *_ in chosen)
+
+
 def speed(segment: Segment, reports: list[Report]) -> float:
     """Tokens a second between the first and the last report within a segment."""
-    began, ended, _ = segment
+    began, ended, _, _ = segment
     inside = [(step, at) for step, at in reports if began <= at <= ended]
     if len(inside) < 2:
         return float("nan")
