@@ -3,8 +3,9 @@
 One real job through the whole appliance; segments with and without dashboards alternate while it
 runs, so that both meet the same machine. Every row has the same length, so tokens a second are
 steps a second. What the hub process uses more of a core while it is watched is reported too: that
-figure holds on a busy machine, where the ratio does not. The dashboards watch the fleet, the project and the job, as the web UI does; their
-own work is on this machine too and counts against the ratio.
+figure holds on a busy machine, where the ratio does not. The dashboards watch the fleet, the
+project and the job, as the web UI does; their own work is on this machine too and counts against
+the ratio.
 """
 
 from __future__ import annotations
