@@ -26,6 +26,7 @@ SHORT_LEASES = {
     "PARSYN_LEASES_BOOT_GRACE_SECONDS": "0",
 }
 CONFIG = {
+    "epochs": 20,
     "max_steps": 600,
     "batch_size": 4,
     "gradient_accumulation_steps": 1,

@@ -161,7 +161,7 @@ def test_filters_and_columns_are_kept(page: Page, hub: HubClient, tiny: dict[str
     expect(page.get_by_role("searchbox")).to_have_value("spare")
     expect(page.get_by_role("row").filter(has_text="spare-")).to_have_count(2)
     expect(page.get_by_role("columnheader", name="Last seen")).to_have_attribute(
-        "aria-sort", "ascending"
+        "aria-sort", "descending"
     )
     expect(page.get_by_role("columnheader", name="Used for")).to_have_count(0)
     pause_together(page)

@@ -67,6 +67,7 @@ export function useColumns(open: (id: number) => void): ColumnDef<WorkerOut>[] {
         id: "last_seen_at",
         accessorFn: (row) => row.last_seen_at ?? undefined,
         sortUndefined: "last",
+        sortDescFirst: true,
         header: t("workers.seen"),
         cell: ({ row }) => <Ago time={row.original.last_seen_at} short />,
         meta: { from: "xl" },
