@@ -122,11 +122,12 @@ function useHits(): Hit[] {
   }, [t, datasets, models, jobs, workers])
 }
 
-/** Every word must occur; a name that begins with the text comes first. */
+/** Every word must occur; a name that begins with the text comes first, of such names the shortest. */
 function find(hits: Hit[], text: string): Hit[] {
   const plain = (value: string) => value.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "")
   const words = plain(text).split(/\s+/).filter(Boolean)
   const matching = hits.filter((hit) => words.every((word) => plain(`${hit.name} ${hit.kind}`).includes(word)))
   const rank = (hit: Hit) => (plain(hit.name).startsWith(plain(text.trim())) ? 0 : 1)
-  return matching.sort((a, b) => rank(a) - rank(b)).slice(0, MOST)
+  const order = (a: Hit, b: Hit) => rank(a) - rank(b) || (rank(a) === 0 ? a.name.length - b.name.length : 0)
+  return matching.sort(order).slice(0, MOST)
 }
