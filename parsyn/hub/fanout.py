@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import deque
 from typing import Any
@@ -22,7 +23,7 @@ class Watcher:
         self.topics: dict[str, frozenset[str]] = {}
         self.closing: tuple[int, str] | None = None
         self._waiting: deque[str] = deque()
-        self._ready = asyncio.Event()
+        self._ready, self._ending = asyncio.Event(), asyncio.Event()
         self._seq = 0
 
     def put(self, body: str) -> bool:
@@ -47,6 +48,13 @@ class Watcher:
     def close(self, code: int, reason: str) -> None:
         self.closing = self.closing or (code, reason)
         self._ready.set()
+        self._ending.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, but no longer once the socket is to be closed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
 
     async def take(self) -> list[str]:
         """What waits; nothing when the socket is to be closed."""

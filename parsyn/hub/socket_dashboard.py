@@ -194,7 +194,7 @@ class Dashboard:
             if self.watcher.closing is not None:
                 return
             # A large fleet has hundreds of events a second: those of this while share a frame.
-            await asyncio.sleep(FRAME_SECONDS)
+            await self.watcher.pause(FRAME_SECONDS)
 
 
 def malformed(error: ValidationError) -> ParsynError:
