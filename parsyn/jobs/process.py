@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from parsyn import config, crash
 from parsyn.queue import QUEUE
 from parsyn.services.context import Context, open_context
 
+log = logging.getLogger(__name__)
+AGAIN_SECONDS = 0.5
 _context: Context | None = None
 
 
@@ -35,10 +38,19 @@ def use_context(context: Context | None) -> None:
 
 def work(burst: bool = False) -> None:
     """Take jobs until told to stop; with `burst` until the queue is empty."""
+    from redis import RedisError
     from rq import SimpleWorker
+    from rq.exceptions import StopRequested
     from rq.serializers import JSONSerializer
 
+    told_to_stop = False
+
     class Worker(SimpleWorker):
+        def request_stop(self, signum: Any, frame: Any) -> None:
+            nonlocal told_to_stop
+            told_to_stop = True
+            super().request_stop(signum, frame)
+
         def perform_job(self, *job: Any) -> bool:
             crash.point("job.before")
             done = bool(super().perform_job(*job))
@@ -47,9 +59,19 @@ def work(burst: bool = False) -> None:
 
     logging.getLogger("rq.worker").setLevel(logging.WARNING)
     context = job_context()
-    worker = Worker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
     try:
-        worker.work(burst=burst, logging_level="WARNING")
+        while True:
+            worker = Worker([QUEUE], connection=context.queue.redis, serializer=JSONSerializer)
+            try:
+                worker.work(burst=burst, logging_level="WARNING")
+            except RedisError as error:
+                log.warning("Redis went away: %s", error)
+            except StopRequested:
+                told_to_stop = True
+            if burst or told_to_stop:
+                return
+            # RQ's worker gives up when Redis dies at certain moments; this process does not.
+            time.sleep(AGAIN_SECONDS)
     finally:
         context.close()
         use_context(None)

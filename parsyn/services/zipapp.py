@@ -105,14 +105,16 @@ def _gather(target: Path) -> None:
     for distribution in _required(*CARRIED):
         for file in distribution.files or ():
             source = Path(str(distribution.locate_file(file)))
-            wanted = ".." not in file.parts and not file.parts[0].startswith("__editable__")
+            first = file.parts[0]
+            # Our own are copied as they are now: a checkout's list of files may be an old one.
+            wanted = ".." not in file.parts and first not in OWN
+            wanted = wanted and not first.startswith("__editable__")
             if wanted and source.is_file() and not _skipped(source):
                 place = target / file
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, place)
     for name in OWN:
-        if not (target / name / "__init__.py").exists():
-            shutil.copytree(_home(name), target / name, ignore=NOT_NEEDED)
+        shutil.copytree(_home(name), target / name, ignore=NOT_NEEDED, dirs_exist_ok=True)
 
 
 def _skipped(path: Path) -> bool:
@@ -136,7 +138,7 @@ def _required(*names: str) -> list[metadata.Distribution]:
         key = waiting.pop()
         if key.lower().replace("_", "-") in found:
             continue
-        distribution = metadata.distribution(key)
+        distribution = _installed(key)
         found[key.lower().replace("_", "-")] = distribution
         for line in distribution.requires or ():
             requirement = Requirement(line)
@@ -164,3 +166,11 @@ def _fingerprint() -> str:
 if __name__ == "__main__":
     os.nice(10)
     build(Path(sys.argv[1]))
+
+
+def _installed(name: str) -> metadata.Distribution:
+    """The one that was installed, rather than what a build left in a checkout (an `egg-info`)."""
+    found = list(metadata.distributions(name=name))
+    if not found:
+        raise metadata.PackageNotFoundError(name)
+    return next((one for one in found if one.read_text("METADATA")), found[0])

@@ -114,6 +114,7 @@ def test_its_checks_are_part_of_the_doctor(
         "level": "warn",
         "found": "there is one thing",
         "advice": "Leave it.",
+        "fixed": None,
     }
     assert found["A broken check"]["level"] == "error"
     assert "it cannot look" in found["A broken check"]["found"]
@@ -130,7 +131,7 @@ def test_an_event_reaches_it_through_the_outbox(hub_context: Context, name: str)
         assert hook_plugin.told == [], "nothing happens before it is delivered"
         assert outbox.deliver(hub_context, rows[0].id)
         assert outbox.deliver(hub_context, rows[0].id), "a second time is nothing"
-    assert hook_plugin.told == [(name, event)]
+    assert hook_plugin.told == [(name, {**event, "event_id": rows[0].id})]
 
 
 def test_an_event_that_nobody_wants_leaves_no_row(context: Context) -> None:
