@@ -163,14 +163,14 @@ def _fingerprint() -> str:
     return digest.hexdigest()[:16]
 
 
-if __name__ == "__main__":
-    os.nice(10)
-    build(Path(sys.argv[1]))
-
-
 def _installed(name: str) -> metadata.Distribution:
     """The one that was installed, rather than what a build left in a checkout (an `egg-info`)."""
     found = list(metadata.distributions(name=name))
     if not found:
         raise metadata.PackageNotFoundError(name)
     return next((one for one in found if one.read_text("METADATA")), found[0])
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    build(Path(sys.argv[1]))
