@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from parsyn.cli import hub_checks, hub_parts
 from parsyn.cli.hub_patient import HubPatient
 from parsyn.cli.options import settings_from
 from parsyn.errors import ParsynError
-from parsyn.plugin.check import Check, Finding
+from parsyn.plugin.check import Check, Finding, as_row, check_failed, repaired
 from parsyn.plugin.manager import Plugins
 
 
@@ -48,29 +49,19 @@ def examine(data: Path | None, config_file: Path | None, fix: bool) -> list[dict
     try:
         settings = settings_from(data, config_file)
     except ParsynError as error:
-        return [_row("Settings", Finding("error", error.detail, "Correct that and repeat."))]
+        return [as_row("Settings", Finding("error", error.detail, "Correct that and repeat."))]
     source = f"from {settings.source}" if settings.source else "defaults and the environment"
-    rows = [_row("Settings", Finding("ok", source))]
+    rows = [as_row("Settings", Finding("ok", source))]
     patient = HubPatient(settings)
     try:
         for check in (*CHECKS, *_of_plugins(settings.names("plugins.disabled"))):
-            row = _row(check.title, _look(check, patient))
+            row = as_row(check.title, _look(check, patient))
             if fix and check.fix is not None and row["level"] != "ok":
-                row = _repaired(check, patient, row)
+                row = repaired(row, partial(check.fix, patient), partial(_look, check, patient))
             rows.append(row)
     finally:
         patient.close()
     return rows
-
-
-def _row(title: str, finding: Finding, fixed: str | None = None) -> dict[str, Any]:
-    return {
-        "title": title,
-        "level": finding.level,
-        "found": finding.found,
-        "advice": finding.advice,
-        "fixed": fixed,
-    }
 
 
 def _look(check: HubCheck, patient: HubPatient) -> Finding:
@@ -78,21 +69,8 @@ def _look(check: HubCheck, patient: HubPatient) -> Finding:
         return check.run(patient)
     except ParsynError as error:
         return Finding("error", error.detail, None)
-    except Exception as error:  # a broken check must not hide the others
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Finding("error", f"the check itself failed ({what})", "Look at the hub's log.")
-
-
-def _repaired(check: HubCheck, patient: HubPatient, row: dict[str, Any]) -> dict[str, Any]:
-    assert check.fix is not None
-    try:
-        done = check.fix(patient)
-    except (OSError, ParsynError) as error:
-        return {
-            **row,
-            "advice": f"It could not be repaired: {error}. {row['advice'] or ''}".strip(),
-        }
-    return row if done is None else _row(check.title, _look(check, patient), done)
+    except Exception as error:
+        return check_failed(error, "Look at the hub's log.")
 
 
 def _of_plugins(disabled: list[str]) -> list[HubCheck]:

@@ -66,12 +66,12 @@ def work(burst: bool = False) -> None:
                 worker.work(burst=burst, logging_level="WARNING")
             except RedisError as error:
                 log.warning("Redis went away: %s", error)
-            except StopRequested:
-                told_to_stop = True
             if burst or told_to_stop:
                 return
             # RQ's worker gives up when Redis dies at certain moments; this process does not.
             time.sleep(AGAIN_SECONDS)
+    except StopRequested:
+        log.debug("Told to stop while nothing was done.")
     finally:
         context.close()
         use_context(None)

@@ -107,14 +107,13 @@ def _gather(target: Path) -> None:
             source = Path(str(distribution.locate_file(file)))
             first = file.parts[0]
             # Our own are copied as they are now: a checkout's list of files may be an old one.
-            wanted = ".." not in file.parts and first not in OWN
-            wanted = wanted and not first.startswith("__editable__")
-            if wanted and source.is_file() and not _skipped(source):
+            left_out = first in OWN or first.startswith("__editable__") or ".." in file.parts
+            if not left_out and source.is_file() and not _skipped(source):
                 place = target / file
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, place)
     for name in OWN:
-        shutil.copytree(_home(name), target / name, ignore=NOT_NEEDED, dirs_exist_ok=True)
+        shutil.copytree(_home(name), target / name, ignore=NOT_NEEDED)
 
 
 def _skipped(path: Path) -> bool:

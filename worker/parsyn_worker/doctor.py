@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from parsyn.errors import ParsynError
-from parsyn.plugin.check import Check, Finding
+from parsyn.plugin.check import Check, Finding, as_row, check_failed, repaired
 from parsyn_worker import doctor_folder, doctor_hub, doctor_machine
 from parsyn_worker.config import load_config
 from parsyn_worker.patient import Patient
@@ -34,42 +33,24 @@ def run_doctor(folder: Path, fix: bool = False) -> list[dict[str, Any]]:
     for check in (*FIRST, *CHECKS):
         if check.needs_settings and patient.config is None:
             continue
-        row = _look(check, patient)
+        row = as_row(check.title, _look(check, patient))
         if fix and check.fix is not None and row["level"] != "ok":
-            row = _repaired(check, patient, row)
+            again = partial(_look_afresh, check, folder)
+            row = repaired(row, partial(check.fix, patient), again)
             patient = Patient(folder)
         rows.append(row)
-    return rows + [_look(check, patient) for check in _of_plugins()]
+    return rows + [as_row(check.title, _look(check, patient)) for check in _of_plugins()]
 
 
-def _look(check: AgentCheck, patient: Patient) -> dict[str, Any]:
+def _look(check: AgentCheck, patient: Patient) -> Finding:
     try:
-        finding = check.run(patient)
-    except Exception as error:  # a broken check must not hide the others
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
-        finding = Finding("error", f"the check itself failed ({what})", "Look at `parsyn logs`.")
-    return {
-        "title": check.title,
-        "level": finding.level,
-        "found": finding.found,
-        "advice": finding.advice,
-        "fixed": None,
-    }
+        return check.run(patient)
+    except Exception as error:
+        return check_failed(error, "Look at `parsyn logs`.")
 
 
-def _repaired(check: AgentCheck, patient: Patient, row: dict[str, Any]) -> dict[str, Any]:
-    """Repair, and look again."""
-    assert check.fix is not None
-    try:
-        done = check.fix(patient)
-    except (OSError, ParsynError) as error:
-        return {
-            **row,
-            "advice": f"It could not be repaired: {error}. {row['advice'] or ''}".strip(),
-        }
-    if done is None:
-        return row
-    return {**_look(check, Patient(patient.folder)), "fixed": done}
+def _look_afresh(check: AgentCheck, folder: Path) -> Finding:
+    return _look(check, Patient(folder))
 
 
 def _of_plugins() -> list[AgentCheck]:
