@@ -23,6 +23,11 @@ export class ApiProblem extends Error {
   }
 }
 
+/** The message of one field, where `error` is a problem that has one there. */
+export function problemAt(error: unknown, ...loc: (string | number)[]): string | undefined {
+  return error instanceof ApiProblem ? error.at(...loc) : undefined
+}
+
 export type Query = Record<string, string | number | boolean | null | undefined>
 
 interface Options {

@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
 import { useNavigate, useSearchParams } from "react-router"
-import { ApiProblem } from "~/api/http"
+import { problemAt } from "~/api/http"
 import { setUp, useSystem } from "~/api/session"
 import { useWords } from "~/i18n"
 import { Button, ButtonLink } from "~/parts/Button"
@@ -35,7 +35,7 @@ export default function SetupPage() {
   const problem = (name: keyof typeof form) => {
     const complaint = isTried && complaints[name]
     if (complaint) return t(complaint)
-    return create.error instanceof ApiProblem ? create.error.at(name) : undefined
+    return problemAt(create.error, name)
   }
   const set = (name: keyof typeof form) => (event: { target: { value: string } }) => setForm({ ...form, [name]: event.target.value })
   if (system && !system.needs_setup) {

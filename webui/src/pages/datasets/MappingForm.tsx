@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem, patch } from "~/api/http"
+import { patch, problemAt } from "~/api/http"
 import { storeFresh, useRefresh } from "~/api/queries"
 import type { DatasetOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -32,7 +32,7 @@ export function MappingForm({ dataset }: { dataset: DatasetOut }) {
     event.preventDefault()
     save.mutate()
   }
-  const problem = (field: string) => (save.error instanceof ApiProblem ? save.error.at("mapping", field) : undefined)
+  const problem = (field: string) => problemAt(save.error, "mapping", field)
   const set = (field: string) => (event: { target: { value: string } }) => setMapping({ ...mapping, [field]: event.target.value })
   return (
     <form onSubmit={submit} className="card mb-6 border-warn p-4">

@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
 import { useNavigate } from "react-router"
-import { ApiProblem, post } from "~/api/http"
+import { post, problemAt } from "~/api/http"
 import { storeFresh } from "~/api/queries"
 import type { ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -54,7 +54,7 @@ function HubForm({ onClose }: { onClose: () => void }) {
     event.preventDefault()
     add.mutate()
   }
-  const problem = (field: string) => (add.error instanceof ApiProblem ? add.error.at(field) : undefined)
+  const problem = (field: string) => problemAt(add.error, field)
   return (
     <form onSubmit={submit} className="space-y-4">
       <Field label={t("models.hub_id")} hint={t("models.hub_id_hint")} error={problem("hub_id")}>

@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
 import { Link } from "react-router"
-import { ApiProblem, post } from "~/api/http"
+import { post, problemAt } from "~/api/http"
 import { useList, useOne, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, DatasetOut, EvaluationOut, EvaluatorOut, ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -64,7 +64,7 @@ function NewEvaluation({ model }: { model: ModelOut }) {
     event.preventDefault()
     if (Object.keys(reading.complaints).length === 0) start.mutate()
   }
-  const problem = (...loc: string[]) => (start.error instanceof ApiProblem ? start.error.at(...loc) : undefined)
+  const problem = (...loc: string[]) => problemAt(start.error, ...loc)
   return (
     <Section title={t("evaluations.new")}>
       <form onSubmit={submit} className="card space-y-4 p-4">

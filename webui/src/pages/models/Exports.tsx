@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
 import { Link } from "react-router"
-import { ApiProblem, apiUrl, post } from "~/api/http"
+import { apiUrl, post, problemAt } from "~/api/http"
 import { useList, useRefresh, useRunning } from "~/api/queries"
 import type { Accepted, ExportOut, ExporterOut, ModelOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -62,7 +62,7 @@ function NewExport({ model }: { model: ModelOut }) {
     if (Object.keys(reading.complaints).length === 0) start.mutate()
   }
   if (!chosen) return <ErrorNote error={exporters.error} />
-  const problem = (name: string) => (start.error instanceof ApiProblem ? start.error.at("params", name) : undefined)
+  const problem = (name: string) => problemAt(start.error, "params", name)
   return (
     <Section title={t("exports.new")}>
       <form onSubmit={submit} className="card space-y-4 p-4">

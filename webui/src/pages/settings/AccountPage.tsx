@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem, patch, remove } from "~/api/http"
+import { patch, problemAt, remove } from "~/api/http"
 import { useList, useRefresh } from "~/api/queries"
 import { useMe } from "~/api/session"
 import type { MeOut, SessionOut } from "~/api/types.gen"
@@ -41,7 +41,7 @@ function Profile({ me }: { me: MeOut }) {
     event.preventDefault()
     save.mutate()
   }
-  const problem = save.error instanceof ApiProblem ? save.error.at("name") : undefined
+  const problem = problemAt(save.error, "name")
   return (
     <Section title={t("account.profile")}>
       <form onSubmit={submit} className="card space-y-4 p-4">
@@ -127,7 +127,7 @@ function Password() {
   const problem = (field: keyof typeof PASSWORD_RULES) => {
     const complaint = isTried && complaints[field]
     if (complaint) return t(complaint)
-    return save.error instanceof ApiProblem ? save.error.at(field) : undefined
+    return problemAt(save.error, field)
   }
   return (
     <Section title={t("account.change_password")}>

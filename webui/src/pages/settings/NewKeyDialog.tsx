@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem, post } from "~/api/http"
+import { post, problemAt } from "~/api/http"
 import { useRefresh } from "~/api/queries"
 import { useMe } from "~/api/session"
 import type { ApiKeyCreated, Scope } from "~/api/types.gen"
@@ -61,7 +61,7 @@ function KeyForm({ onMade }: { onMade: (key: string) => void }) {
     create.mutate()
   }
   const toggle = (scope: Scope) => setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope])
-  const problem = (field: string) => (create.error instanceof ApiProblem ? create.error.at(field) : undefined)
+  const problem = (field: string) => problemAt(create.error, field)
   return (
     <form onSubmit={submit} className="space-y-4">
       <Field label={t("common.name")} error={problem("name")}>

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem, post } from "~/api/http"
+import { post, problemAt } from "~/api/http"
 import { useRefresh } from "~/api/queries"
 import type { MasterKeyCreated, WorkerType } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -40,7 +40,7 @@ export function KeyForm({ onMade }: { onMade: (key: MasterKeyCreated) => void })
     event.preventDefault()
     create.mutate()
   }
-  const problem = (field: string) => (create.error instanceof ApiProblem ? create.error.at(field) : undefined)
+  const problem = (field: string) => problemAt(create.error, field)
   return (
     <form onSubmit={submit} className="space-y-4">
       <Field label={t("workers.key_name")} error={problem("name")}>

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem } from "~/api/http"
+import { problemAt } from "~/api/http"
 import { useMe } from "~/api/session"
 import type { WorkerOut } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -35,7 +35,7 @@ export function LimitsSection({ worker }: { worker: WorkerOut }) {
     save.mutate()
   }
   const set = (values: Partial<LimitsDraft>) => setEdited({ ...draft, ...values })
-  const problem = save.error instanceof ApiProblem ? save.error.at("limits", "vram_cap") : undefined
+  const problem = problemAt(save.error, "limits", "vram_cap")
   return (
     <Section title={t("limits.title")}>
       <form onSubmit={submit} className="card space-y-5 p-4">

@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query"
 import { useState, type FormEvent } from "react"
-import { ApiProblem, post } from "~/api/http"
+import { post, problemAt } from "~/api/http"
 import { storeFresh } from "~/api/queries"
 import type { WorkerCreated, WorkerType } from "~/api/types.gen"
 import { useWords } from "~/i18n"
@@ -25,7 +25,7 @@ export function RegisterForm({ onMade }: { onMade: (made: WorkerCreated) => void
     event.preventDefault()
     create.mutate()
   }
-  const problem = (field: string) => (create.error instanceof ApiProblem ? create.error.at(field) : undefined)
+  const problem = (field: string) => problemAt(create.error, field)
   return (
     <form onSubmit={submit} className="space-y-4">
       <div className="grid gap-4 sm:grid-cols-2">
