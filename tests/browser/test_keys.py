@@ -43,6 +43,7 @@ def test_a_key_is_made_used_and_deleted(
         expect(page.get_by_text(key)).to_have_count(0)
         row.get_by_role("button", name="Delete").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)  # behind it no row is to be seen
         expect(row).to_have_count(0)
         assert http.get("/v1/models").status_code == 401
 

@@ -72,6 +72,7 @@ def test_a_machine_comes_and_goes(page: Page, appliance: Appliance, machine: Mac
     question = page.get_by_role("dialog", name="Remove “lab-one”?")
     expect(question.get_by_text("Models, datasets and finished jobs stay.")).to_be_visible()
     question.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)  # behind it no row is to be seen
     expect(row).to_have_count(0)
     key_row.get_by_role("button", name="Revoke").click()
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()

@@ -1,6 +1,6 @@
 import { Tabs as Radix } from "radix-ui"
 import type { ReactNode } from "react"
-import { useSearchParams } from "react-router"
+import { useUrlState } from "./url_state"
 
 export interface Tab {
   id: string
@@ -11,10 +11,10 @@ export interface Tab {
 
 /** Tabs that live in the URL, so that a link opens the one that was shared. */
 export function Tabs({ tabs, label, initial }: { tabs: Tab[]; label: string; initial?: string }) {
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useUrlState()
   const wanted = params.get("tab") ?? initial
   const current = tabs.find((tab) => tab.id === wanted) ?? tabs[0]!
-  const select = (id: string) => setParams({ tab: id }, { replace: true })
+  const select = (id: string) => change({ tab: id }, { replace: true })
   return (
     <Radix.Root value={current.id} onValueChange={select}>
       <Radix.List aria-label={label} className="mb-4 flex gap-1 overflow-x-auto border-b border-line">

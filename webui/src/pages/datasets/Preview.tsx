@@ -1,7 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query"
 import { ChevronLeft, ChevronRight } from "lucide-react"
 import { useState } from "react"
-import { useSearchParams } from "react-router"
 import { get } from "~/api/http"
 import { useList } from "~/api/queries"
 import type { DatasetOut, ModelOut, PreviewOut, PreviewRow } from "~/api/types.gen"
@@ -12,25 +11,19 @@ import { Segmented, Select } from "~/parts/Field"
 import { MessageList, type ShownMessage } from "~/parts/MessageView"
 import { Skeletons } from "~/parts/Page"
 import { TokenLegend, TokenView } from "~/parts/TokenView"
+import { useUrlState } from "~/parts/url_state"
 
 type View = "messages" | "rendered" | "raw"
 const PAGE = 10
 
 export function Preview({ dataset }: { dataset: DatasetOut }) {
   const { t, format } = useWords()
-  const [params, setParams] = useSearchParams()
+  const [params, change] = useUrlState()
   const [offset, setOffset] = useState(0)
   const view = (params.get("view") as View | null) ?? (dataset.needs_mapping ? "raw" : "messages")
   const models = (useList<ModelOut>("/models").data?.items ?? []).filter((model) => model.state === "ready")
   const modelId = params.get("model") ?? String(models[0]?.id ?? "")
-  const set = (name: string, value: string) =>
-    setParams(
-      (known) => {
-        known.set(name, value)
-        return known
-      },
-      { replace: true },
-    )
+  const set = (name: string, value: string) => change({ [name]: value }, { replace: true })
   const query = { offset, limit: PAGE, model_id: view === "rendered" ? modelId : "" }
   const preview = useQuery({
     queryKey: ["datasets", String(dataset.id), "preview", query, dataset.mapping],
