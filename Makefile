@@ -44,13 +44,15 @@ check-web: webui
 	cd webui && npm run --silent check
 	cd webui && npm run --silent test
 
-# Everything; ends with pytest's summary. TESTS=tests/rows runs a part. The browser and the whole
-# appliance get processes of their own, so that neither meets what the other left behind.
+# Everything; ends with pytest's summary. TESTS=tests/rows runs a part. The browser gets a run of its
+# own, and is run even if the first one failed, so that one look shows all that is wrong.
+RUNNER := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 ifeq ($(TESTS),tests)
 test: setup lint check-web
-	$(BIN)/python -m pytest -q tests/browser $(ARGS)
-	$(BIN)/python -m pytest -q tests/e2e $(ARGS)
-	$(BIN)/python -m pytest -q tests --ignore=tests/browser --ignore=tests/e2e $(ARGS)
+	failed=0; \
+	$(RUNNER) tests --ignore=tests/browser $(ARGS) || failed=1; \
+	$(RUNNER) tests/browser $(ARGS) || failed=1; \
+	exit $$failed
 else
 test: setup lint check-web
 	$(BIN)/python -m pytest $(TESTS) $(ARGS)

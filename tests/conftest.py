@@ -14,10 +14,15 @@ from parsyn.services.context import Context, open_context
 from parsyn.store.database import Database
 from parsyn.store.metrics import MetricsStore
 from parsyn.store.migrate import migrate
+from tests.faults.tally import Tally
 from tests.postgres_server import PostgresServer, find_binaries
 
 # As the agent's children have it; read when torch is first imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Tally())
 
 
 def pytest_unconfigure() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
 from tests.faults.pool import Outcome, Pool
-from tests.faults.tally import Tally
+from tests.faults.tally import note
 from tests.postgres_server import PostgresServer, find_binaries
 
-TALLY = Tally()
 SAMPLE = {"sqlite": 200, "postgres": 10, "uploads": 20}
 EVERY = {"sqlite": 1500, "postgres": 150, "uploads": 200}
 
@@ -45,7 +43,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     error = call.excinfo.value if call.excinfo else None
     if not isinstance(error, pytest.skip.Exception):
         name = item.callspec.params.get("simulated") if hasattr(item, "callspec") else None
-        TALLY.count(f"--fault-case={name}" if name else f'-k "{item.name}"', error)
+        note(item, f"--fault-case={name}" if name else f'-k "{item.name}"', error)
 
 
 @pytest.fixture(scope="session")
@@ -67,9 +65,3 @@ def outcomes(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Outcom
         yield {case: pool.submit(case) for case in runnable}
     finally:
         pool.close()
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if TALLY.run:
-        for line in TALLY.lines():
-            terminalreporter.write_line(line)

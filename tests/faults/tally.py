@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from tests.faults.invariants import Doubled, Lost
+
+CASE = "fault_case"
+
+
+def note(item: pytest.Item, arguments: str, error: BaseException | None) -> None:
+    """One case, and what it raised, for the report of `item`; `arguments` repeat it."""
+    item.user_properties.append((CASE, [arguments, type(error).__name__ if error else ""]))
 
 
 @dataclass
 class Tally:
-    """`repeat` says how each bad case is repeated."""
+    """A plugin that counts, from the reports, wherever the tests ran.
+
+    `repeat` says how each bad case is repeated.
+    """
 
     run: int = 0
     lost: int = 0
@@ -17,15 +30,25 @@ class Tally:
     wrong: int = 0
     repeat: list[str] = field(default_factory=list)
 
-    def count(self, arguments: str, error: BaseException | None) -> None:
-        """One case, and what it raised; `arguments` repeat it."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        case = dict(report.user_properties).get(CASE)
+        if report.when == "call" and isinstance(case, list):
+            self.count(*case)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.run:
+            for line in self.lines():
+                terminalreporter.write_line(line)
+
+    def count(self, arguments: str, error: str) -> None:
+        """One case, and the name of what it raised, if it did."""
         self.run += 1
-        if error is None:
+        if not error:
             return
-        self.lost += isinstance(error, Lost)
-        self.doubled += isinstance(error, Doubled)
-        self.wrong += not isinstance(error, Lost | Doubled)
-        self.repeat.append(f"{type(error).__name__}: make faults ARGS='{arguments}'")
+        self.lost += error == Lost.__name__
+        self.doubled += error == Doubled.__name__
+        self.wrong += error not in (Lost.__name__, Doubled.__name__)
+        self.repeat.append(f"{error}: make faults ARGS='{arguments}'")
 
     def lines(self) -> list[str]:
         total = f"{self.run} cases run, {self.lost} lost, {self.doubled} doubled"
