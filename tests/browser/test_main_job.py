@@ -231,7 +231,7 @@ CLICK_STOP_WHILE_IT_GROWS = """() => {
 
 
 def stop_an_answer(page: Page) -> None:
-    """The tiny model may end by itself before a hand can click: so the page clicks, and once more."""
+    """The tiny model may end by itself before a hand can click: the page clicks, and once more."""
     answers = page.get_by_role("article").filter(has_text="Assistant")
     for _ in range(5):
         before = answers.count()
