@@ -24,7 +24,7 @@ from parsyn.demo.progress import Screen
 from parsyn.demo.smollm2 import NAME, prepare_smollm2
 from parsyn.demo.story import Outcome, Story, showcase
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.services import accounts, models
+from parsyn.services import accounts, imports
 from parsyn.services.context import prepare_data_dir
 from parsyn.wire.states import Role
 
@@ -82,7 +82,7 @@ def _prepare(folder: Path, password: str, screen: Screen) -> dict[str, Any]:
         with context.database.transaction():
             user = accounts.create_user(EMAIL, "Demo", password, Role.OWNER)
         with context.database.connection():
-            model = models.import_folder(context, user, source, NAME)
+            model = imports.import_folder(context, user, source, NAME)
             base = {"id": model.id, "slug": model.slug, "name": model.name}
             size, parameters = model.size, model.parameters
     finally:

@@ -9,7 +9,7 @@ import click
 from parsyn.cli.main import emit
 from parsyn.cli.options import data_option, json_option, open_migrated, settings_from
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.services import models
+from parsyn.services import imports
 from parsyn.store.users import User
 from parsyn.wire.states import Role
 
@@ -33,7 +33,7 @@ def import_folder(
     try:
         with context.database.connection():
             user = _user(email)
-            model = models.import_folder(context, user, folder, name)
+            model = imports.import_folder(context, user, folder, name)
             result = {"id": model.id, "name": model.name, "slug": model.slug, "size": model.size}
     finally:
         context.close()

@@ -11,7 +11,8 @@ from quart import Response, request
 
 from parsyn.errors import ErrorCode, ParsynError, invalid
 from parsyn.hub.auth import CSRF_COOKIE, SESSION_COOKIE
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.hub import hub, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.services import accounts
 from parsyn.store.users import User
 from parsyn.wire.api.accounts import (

@@ -6,8 +6,9 @@ from typing import Any
 
 from quart import request
 
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.queries import choice, moment, optional_id, search_text
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.services import admin, audit
 from parsyn.wire.api.accounts import AdminUserOut, AdminUserPatch
 from parsyn.wire.api.audit import AuditAction, AuditOut

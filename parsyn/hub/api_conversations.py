@@ -12,7 +12,8 @@ from parsyn.hub import sse
 from parsyn.hub.answers import Answer, AnswerEvent, End, Piece
 from parsyn.hub.chat import router_of
 from parsyn.hub.conversing import KeptAnswer, conversing
-from parsyn.hub.routing import Api, hub, integer, paging, principal
+from parsyn.hub.hub import hub, principal
+from parsyn.hub.routing import Api, integer, paging
 from parsyn.services import conversations, inference
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.chat import (

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from quart import Response, request
 
 from parsyn.errors import ParsynError, invalid
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.queries import IN_NAME, IN_PROJECT, choice, optional_id, search_text
-from parsyn.hub.routing import Api, hub, integer, paging, principal, validation_problem
+from parsyn.hub.routing import Api, integer, paging, validation_problem
 from parsyn.hub.streaming import TRANSFERS, send_object
 from parsyn.plugin.storage import ObjectInfo
 from parsyn.rows.spans import TrainOn

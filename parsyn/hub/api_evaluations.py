@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.job_reports import asked_statuses, events, logs
 from parsyn.hub.queries import optional_id
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.services import evaluations, jobs, tasks
 from parsyn.wire.api.base import Accepted, Page
 from parsyn.wire.api.models import EvaluationIn, EvaluationOut, EvaluatorOut

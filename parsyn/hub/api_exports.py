@@ -8,9 +8,10 @@ from quart import Response, request
 
 from parsyn.errors import not_found
 from parsyn.hub.archives import send_zip
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.job_reports import asked_statuses, events, logs
 from parsyn.hub.queries import optional_id
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.hub.streaming import send_object
 from parsyn.services import exports, jobs, tasks
 from parsyn.wire.api.base import Accepted, Page

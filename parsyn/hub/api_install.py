@@ -19,7 +19,8 @@ from quart import Response, request
 
 from parsyn import __version__
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.hub.routing import Api, hub
+from parsyn.hub.hub import hub
+from parsyn.hub.routing import Api
 from parsyn.services import zipapp
 
 log = logging.getLogger(__name__)

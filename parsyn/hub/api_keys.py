@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.hub import hub, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.services import keys
 from parsyn.wire.api.accounts import ApiKeyCreated, ApiKeyIn, ApiKeyOut
 from parsyn.wire.api.base import Page

@@ -10,7 +10,8 @@ from quart import Response, request
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.figures import figures_of
-from parsyn.hub.routing import Api, hub
+from parsyn.hub.hub import hub
+from parsyn.hub.routing import Api
 
 api = Api("metrics", prefix="")
 

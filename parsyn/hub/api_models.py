@@ -8,10 +8,11 @@ from quart import Response, request
 
 from parsyn.errors import ErrorCode, ParsynError, not_found
 from parsyn.hub.archives import send_zip
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.queries import IN_NAME, IN_PROJECT, choice, optional_id, search_text
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.hub.streaming import send_object
-from parsyn.services import lineage, model_cards, models
+from parsyn.services import imports, lineage, model_cards, models
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.models import LineageOut, ModelFileOut, ModelIn, ModelOut, ModelPatch
 from parsyn.wire.states import ModelSource, ModelState, Scope
@@ -55,9 +56,9 @@ async def create(body: ModelIn) -> dict[str, Any]:
     facts = None
     if body.source == "upload":
         facts = await context.database.read(
-            models.facts_of_uploads, context, who, body.upload_ids or []
+            imports.facts_of_uploads, context, who, body.upload_ids or []
         )
-    return await context.database.write(models.create, context, who, body, facts)
+    return await context.database.write(imports.create, context, who, body, facts)
 
 
 @api.endpoint("GET", "/models/<int:model_id>", scope=Scope.READ, answers=ModelOut)

@@ -6,8 +6,9 @@ from typing import Any
 
 from quart import request
 
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.queries import IN_PROJECT, optional_id
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.services import presets
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.presets import PresetIn, PresetOut, PresetPatch

@@ -11,8 +11,9 @@ from typing import Any
 from quart import Response
 
 import parsyn
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.openapi import document
-from parsyn.hub.routing import Api, hub, principal
+from parsyn.hub.routing import Api
 from parsyn.services import accounts, health, overview
 from parsyn.services.context import Context
 from parsyn.wire.api.accounts import SystemOut

@@ -6,9 +6,10 @@ from typing import Any
 
 from quart import Response
 
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.job_reports import asked_statuses, events, logs, metrics, samples
 from parsyn.hub.queries import optional_id, search_text
-from parsyn.hub.routing import Api, hub, paging, principal
+from parsyn.hub.routing import Api, paging
 from parsyn.hub.streaming import send_object
 from parsyn.services import artifacts, checkpoints, jobs, tasks, training, training_drafts
 from parsyn.wire.api.base import Page

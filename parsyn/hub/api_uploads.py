@@ -11,7 +11,8 @@ from quart import request
 
 from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError, invalid
-from parsyn.hub.routing import Api, hub, principal
+from parsyn.hub.hub import hub, principal
+from parsyn.hub.routing import Api
 from parsyn.hub.streaming import TRANSFERS, take_body
 from parsyn.plugin.storage import ObjectInfo
 from parsyn.services import uploads

@@ -6,8 +6,9 @@ import asyncio
 import json
 from typing import Any
 
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.queries import choice, choices, search_text
-from parsyn.hub.routing import Api, hub, integer, paging, principal
+from parsyn.hub.routing import Api, integer, paging
 from parsyn.services import enrollment, history, removal, worker_control, workers
 from parsyn.wire.api.base import Page
 from parsyn.wire.api.workers import (

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from quart import Request, current_app, g, request
 
 from parsyn.errors import ErrorCode, ParsynError
-from parsyn.hub.routing import Endpoint, hub
+from parsyn.hub.endpoint import Endpoint
+from parsyn.hub.hub import hub
 from parsyn.services import accounts
 from parsyn.services.principal import Principal
 from parsyn.wire.states import Role

@@ -6,17 +6,15 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import Answer, Limits, Loading
+from parsyn.hub.hub import Hub
 from parsyn.services.inference import Target
 from parsyn.wire.refs import ModelRef
 from parsyn.wire.states import FailureReason, WorkerStatus, WorkerType
 from parsyn.wire.worker import Chat, ChatCancel, ChatDone, HubMessage, Sampling, Token
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
 PROMPTING = frozenset({WorkerType.BOTH, WorkerType.PROMPTER})

@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.answers import Answer, End
 from parsyn.hub.chat import router_of
+from parsyn.hub.hub import Hub
 from parsyn.services import turns
 from parsyn.services.inference import Target
 from parsyn.services.principal import Principal
@@ -19,9 +20,6 @@ from parsyn.services.signals import ANSWERS, Signal
 from parsyn.services.turns import Turn, Written
 from parsyn.wire.api.chat import MessageIn
 from parsyn.wire.states import FailureReason
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 STOPPING_SECONDS = 8.0
 ELSEWHERE_SECONDS = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import redis
 from prometheus_client import CollectorRegistry, Gauge, Histogram, ProcessCollector, generate_latest
@@ -15,12 +15,10 @@ from prometheus_client.registry import Collector
 from parsyn import __version__
 from parsyn.hub.broker import Broker
 from parsyn.hub.fanout import Fanout
+from parsyn.hub.hub import Hub
 from parsyn.services import figures, tally
 from parsyn.services.figures import Figures
 from parsyn.services.tally import Counted
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 FRESH_SECONDS = 1.0
 LAG_SECONDS = 0.5

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from quart import Response, request
 
-from parsyn.hub.routing import hub, principal
+from parsyn.hub.hub import hub, principal
 from parsyn.services import idempotency
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from quart import request
 
 from parsyn.errors import invalid
-from parsyn.hub.routing import hub, integer, principal
+from parsyn.hub.hub import hub, principal
+from parsyn.hub.routing import integer
 from parsyn.services import jobs
 from parsyn.wire.states import JobKind, JobStatus
 

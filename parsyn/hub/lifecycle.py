@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from quart import Quart
 
@@ -15,6 +15,7 @@ from parsyn.hub.dispatcher import Dispatcher
 from parsyn.hub.fanout import Fanout
 from parsyn.hub.figures import figures_of
 from parsyn.hub.fleet import Fleet
+from parsyn.hub.hub import Hub
 from parsyn.hub.members import Members
 from parsyn.hub.progress import ProgressBook
 from parsyn.hub.reconciler import Reconciler
@@ -23,9 +24,6 @@ from parsyn.pubsub import GAP_TOPIC, OWN_TOPIC
 from parsyn.services.signals import ANSWERS, SCHEDULER
 from parsyn.wire.events import EventType
 from parsyn.wire.worker import CloseCode
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
 GOODBYE_SECONDS = 3.0

@@ -11,8 +11,9 @@ from quart import Response
 from parsyn.hub import openai_errors, sse
 from parsyn.hub.answers import Answer
 from parsyn.hub.chat import router_of
+from parsyn.hub.hub import hub, principal
 from parsyn.hub.openai_answers import ChatShape, CompletionShape, Shape
-from parsyn.hub.routing import Api, hub, principal
+from parsyn.hub.routing import Api
 from parsyn.services import inference
 from parsyn.services.context import Context
 from parsyn.services.inference import Target

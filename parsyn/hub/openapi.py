@@ -11,7 +11,7 @@ from pydantic.json_schema import JsonSchemaMode
 
 import parsyn
 from parsyn.hub.auth import SESSION_COOKIE
-from parsyn.hub.routing import Endpoint
+from parsyn.hub.endpoint import Endpoint
 from parsyn.wire.api.base import Page, Problem
 from parsyn.wire.states import Role
 

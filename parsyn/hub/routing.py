@@ -9,51 +9,18 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from quart import Blueprint, Response, current_app, g, request
+from quart import Blueprint, Response, request
 
 from parsyn.errors import ErrorCode, FieldError, ParsynError, invalid, not_found
+from parsyn.hub.endpoint import Endpoint
+from parsyn.hub.idempotency import once
 from parsyn.wire.states import Role, Scope
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
-    from parsyn.services.principal import Principal
 
 Handler = Callable[..., Awaitable[Any]]
 LARGEST_ID = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One operation. `scope` None means public. `answers` None means the handler's own response."""
-
-    name: str
-    method: str
-    path: str
-    summary: str
-    scope: Scope | None
-    role: Role
-    body: type[BaseModel] | None
-    answers: Any
-    status: int
-    idempotent: bool
-    tag: str
-    ticket: bool = False
-    form: bool = False
-    query: Mapping[str, str] = field(default_factory=dict)
-
-
-def hub() -> Hub:
-    """The hub of the current request."""
-    return cast("Hub", current_app.extensions["parsyn"])
-
-
-def principal() -> Principal:
-    """Who asks; only inside a route that is not public."""
-    return cast("Principal", g.principal)
 
 
 class Api:
@@ -127,8 +94,6 @@ def _view(handler: Handler, declared: Endpoint) -> Callable[..., Awaitable[Respo
             is_form = declared.form and request.mimetype == "multipart/form-data"
             values["body"] = None if is_form else await parse_body(declared.body)
         if declared.idempotent and request.headers.get("Idempotency-Key"):
-            from parsyn.hub.idempotency import once
-
             return await once(lambda: _answer(handler, values, adapter, declared.status))
         return await _answer(handler, values, adapter, declared.status)
 

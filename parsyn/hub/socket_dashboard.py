@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub.auth import SESSION_COOKIE, allowed_origins, find
 from parsyn.hub.broker import close_reason
 from parsyn.hub.fanout import Fanout, Watcher, frame
+from parsyn.hub.hub import Hub
 from parsyn.services import watching
 from parsyn.services.context import Context
 from parsyn.services.principal import Principal
@@ -29,9 +30,6 @@ from parsyn.wire.events import (
 )
 from parsyn.wire.states import Scope
 from parsyn.wire.worker import CloseCode
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
 AUTHENTICATE_SECONDS = 20.0

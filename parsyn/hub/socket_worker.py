@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from quart import Quart, Websocket, websocket
@@ -17,6 +17,7 @@ from parsyn import crash
 from parsyn.hub.broker import Broker, Connection, close_reason
 from parsyn.hub.chat import router_of
 from parsyn.hub.fleet import Fleet
+from parsyn.hub.hub import Hub
 from parsyn.hub.members import Members
 from parsyn.hub.progress import ProgressBook
 from parsyn.hub.relay import Relay
@@ -37,9 +38,6 @@ from parsyn.wire.worker import (
     is_unknown,
     worker_messages,
 )
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
 HELLO_SECONDS = 20.0

@@ -12,7 +12,8 @@ from quart import Response, request
 from parsyn import crash
 from parsyn.errors import ErrorCode, ParsynError
 from parsyn.hub import streaming
-from parsyn.hub.routing import Api, hub
+from parsyn.hub.hub import hub
+from parsyn.hub.routing import Api
 from parsyn.services import tickets
 from parsyn.services.context import Context
 from parsyn.services.tickets import Grant

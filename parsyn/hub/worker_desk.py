@@ -8,13 +8,14 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from parsyn.clock import now
 from parsyn.hub.broker import Connection
 from parsyn.hub.chat import router_of
 from parsyn.hub.figures import figures_of
 from parsyn.hub.fleet import Fleet
+from parsyn.hub.hub import Hub
 from parsyn.hub.progress import ProgressBook, acknowledge, as_advance
 from parsyn.services import leases, presence, reports, tasks, tickets
 from parsyn.services.reports import Holding
@@ -49,9 +50,6 @@ from parsyn.wire.worker import (
     WantTicket,
     WorkerMessage,
 )
-
-if TYPE_CHECKING:
-    from parsyn.hub.app import Hub
 
 log = logging.getLogger(__name__)
 TEXT_LIMIT = 10_000

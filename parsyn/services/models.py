@@ -1,27 +1,22 @@
-"""Models: imported, fetched from the Hugging Face Hub, or made by a training."""
+"""Models: what there is, and what jobs make of them (`imports` brings others)."""
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import peewee
 
-from parsyn.errors import ErrorCode, ParsynError, invalid, not_found
+from parsyn.errors import ErrorCode, ParsynError, not_found
 from parsyn.services import audit, datasets, model_facts, outbox, uploads
 from parsyn.services.context import Context
-from parsyn.services.model_facts import Facts, FolderFiles, StoredFiles
+from parsyn.services.model_facts import Facts, StoredFiles
 from parsyn.services.model_shapes import as_out, free_slug, model_ref, publish
-from parsyn.services.principal import Principal, project_for, require_role
+from parsyn.services.principal import Principal, require_role
 from parsyn.store.jobs import Artifact, Job
 from parsyn.store.models import Model, ModelFile
-from parsyn.store.projects import Project, visible
-from parsyn.store.users import User
+from parsyn.store.projects import visible
 from parsyn.wire.api.audit import AuditAction
-from parsyn.wire.api.models import ModelIn
 from parsyn.wire.events import EventType
 from parsyn.wire.refs import FileRef
 from parsyn.wire.states import JOB_TERMINAL, JobKind, ModelSource, ModelState, ProjectRole
@@ -30,23 +25,20 @@ from parsyn.wire.tasks import Failure, Manifest
 __all__ = [
     "as_out",
     "change",
-    "create",
     "create_from_training",
     "delete",
     "files",
     "fill_from_download",
     "find",
     "get",
-    "import_folder",
+    "insert",
     "mark_failed",
     "model_ref",
+    "named",
     "page",
     "publish",
 ]
 
-HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._-]{0,95})?")
-REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
-CHUNK = 1 << 20
 SLUG_TRIES = 10
 
 
@@ -124,115 +116,7 @@ def _needed_by(row: Model) -> list[str]:
 # --- new ones --------------------------------------------------------------------------------
 
 
-def create(
-    context: Context, who: Principal, body: ModelIn, facts: Facts | None = None
-) -> dict[str, Any]:
-    """Register a model of the Hub, whose fetching is queued, or make one of uploaded files.
-
-    `facts` are those of `facts_of_uploads`, which is slow and so runs before the transaction.
-    """
-    project_id = project_for(who, body.project_id)
-    if body.source == "hub":
-        return _create_from_hub(context, who, body, project_id)
-    assert facts is not None
-    found = [
-        uploads.usable(who, upload_id, "model", ["upload_ids", place])
-        for place, upload_id in enumerate(body.upload_ids or [])
-    ]
-    refs = [
-        FileRef(path=row.filename, key=row.key, size=row.size, sha256=row.sha256) for row in found
-    ]
-    row = _insert(who.user_id, project_id, body.name, ModelSource.UPLOAD, refs, facts)
-    publish(context, row.id)
-    return get(who, row.id)
-
-
-def _create_from_hub(
-    context: Context, who: Principal, body: ModelIn, project_id: int
-) -> dict[str, Any]:
-    from parsyn.services import imports
-
-    if not HUB_ID.fullmatch(body.hub_id or ""):
-        raise invalid(["hub_id"], "A Hub id is a name like org/model, not an address or a path.")
-    if body.revision is not None and not REVISION.fullmatch(body.revision):
-        raise invalid(["revision"], "A revision is a branch, a tag or a commit.")
-    row = _named(
-        project_id,
-        body.name,
-        user=who.user_id,
-        source=ModelSource.HUB,
-        hub_id=body.hub_id,
-        revision=body.revision,
-        formats=["hf"],
-    )
-    imports.create(context, who, row)
-    publish(context, row.id)
-    return get(who, row.id)
-
-
-def facts_of_uploads(context: Context, who: Principal, upload_ids: list[int]) -> Facts:
-    """Check uploaded files before they become a model. Raises 422 with one sentence."""
-    keys: dict[str, str] = {}
-    sizes: dict[str, int] = {}
-    for place, upload_id in enumerate(upload_ids):
-        try:
-            row = uploads.find(who, upload_id)
-        except ParsynError:
-            raise invalid(["upload_ids", place], "There is no such upload.") from None
-        if row.filename in keys:
-            raise invalid(["upload_ids", place], f"{row.filename} is there twice.")
-        if row.status != uploads.COMPLETE:
-            raise invalid(["upload_ids", place], f"The upload of {row.filename} is not complete.")
-        keys[row.filename], sizes[row.filename] = row.key, row.size
-    return model_facts.inspect(StoredFiles(context.storage, keys, sizes))
-
-
-def import_folder(context: Context, user: User, path: Path, name: str) -> Model:
-    """Copy a Hugging Face folder of this machine into the storage, as a model of the user.
-
-    Raises ParsynError with one sentence for what is no such folder.
-    """
-    sizes = _folder_sizes(path)
-    facts = model_facts.inspect(FolderFiles(path, sizes))
-    folder = f"models/{secrets.token_hex(12)}"
-    refs: list[FileRef] = []
-    try:
-        for file in sorted(sizes):
-            # One by one, so that what was stored before a failure is known.
-            refs += [_store_file(context, path / file, f"{folder}/{file}")]
-        return context.database.write_sync(_import, context, user, name, refs, facts)
-    except BaseException:
-        for ref in refs:
-            context.storage.delete(ref.key)
-        raise
-
-
-def _folder_sizes(path: Path) -> dict[str, int]:
-    try:
-        names = {entry.name: entry.stat().st_size for entry in path.iterdir() if entry.is_file()}
-    except NotADirectoryError:
-        raise ParsynError(ErrorCode.UNSUPPORTED, f"{path} is no folder.") from None
-    except OSError as error:
-        raise ParsynError(
-            ErrorCode.UNSUPPORTED, f"{path} cannot be read: {error.strerror}."
-        ) from error
-    return {name: size for name, size in names.items() if model_facts.is_kept(name)}
-
-
-def _store_file(context: Context, path: Path, key: str) -> FileRef:
-    with path.open("rb") as file:
-        stored = context.storage.put(key, iter(lambda: file.read(CHUNK), b""))
-    return FileRef(path=path.name, key=key, size=stored.size, sha256=str(stored.sha256))
-
-
-def _import(context: Context, user: User, name: str, refs: list[FileRef], facts: Facts) -> Model:
-    project = Project.get(Project.owner == user)
-    row = _insert(user.id, project.id, name, ModelSource.IMPORT, refs, facts)
-    publish(context, row.id)
-    return row
-
-
-def _insert(
+def insert(
     user_id: int,
     project_id: int,
     name: str,
@@ -241,8 +125,9 @@ def _insert(
     facts: Facts,
     **more: Any,
 ) -> Model:
+    """A model that is ready, with its files; `more` are columns that differ from the usual."""
     kept = list(refs)
-    row = _named(
+    row = named(
         project_id,
         name,
         **{
@@ -265,7 +150,7 @@ def _insert(
     return row
 
 
-def _named(project_id: int, name: str, **values: Any) -> Model:
+def named(project_id: int, name: str, **values: Any) -> Model:
     """A new row with a slug of its own, also when twins are made at the same moment."""
     for _ in range(SLUG_TRIES):
         slug = free_slug(project_id, name)
@@ -303,7 +188,7 @@ def create_from_training(context: Context, job: Job, manifest: Manifest) -> Mode
         chat_template=model_facts.template_of(stored) or base.chat_template,
         license=base.license,
     )
-    row = _insert(
+    row = insert(
         job.user_id,
         job.project_id,
         job.name,

@@ -87,7 +87,7 @@ def session(browser: Browser, appliance: Appliance) -> Any:
     page.set_default_timeout(TIMEOUT)
     page.goto(f"{appliance.url}/login")
     log_in(page)
-    page.get_by_role("heading", name="Overview").wait_for()
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
     state = context.storage_state()
     context.close()
     return state

@@ -63,7 +63,7 @@ def test_a_model_is_brought_as_files(
         expect(dialog.get_by_text("There is no tokenizer")).to_be_visible()
     dialog.get_by_label("Choose files").set_input_files(files)
     dialog.get_by_role("button", name="Upload").click()
-    expect(page.get_by_role("heading", name="Brought")).to_be_visible()
+    expect(page.get_by_role("heading", name="Brought", level=1)).to_be_visible()
     expect(page.get_by_text("Ready", exact=True).first).to_be_visible()
     made = next(one for one in hub.pages("/api/v1/models") if one["name"] == "Brought")
     assert (made["source"], made["parameters"]) == ("upload", tiny["parameters"])

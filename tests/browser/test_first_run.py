@@ -75,7 +75,7 @@ def test_the_first_account(empty: Appliance, pages: Pages) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create the account").click()
 
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     steps = page.get_by_role("listitem").filter(has_text="To do")
     expect(steps).to_have_count(3)
     for action in ("Add a dataset", "Add a model", "Add a worker"):

@@ -51,7 +51,7 @@ def visitor(browser: Browser, hall: Appliance) -> Any:
     page = context.new_page()
     page.goto(f"{hall.url}/login")
     log_in(page)
-    page.get_by_role("heading", name="Overview").wait_for()
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
     state = context.storage_state()
     context.close()
     return state

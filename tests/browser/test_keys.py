@@ -61,7 +61,7 @@ def test_the_palette_finds_things_by_keyboard(
     page: Page, hub: HubClient, tiny: dict[str, Any]
 ) -> None:
     page.goto("/")
-    page.get_by_role("heading", name="Overview").wait_for()
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
     page.keyboard.press("/")
     search = page.get_by_role("combobox", name="Search or run a command")
     expect(search).to_be_focused()
@@ -72,14 +72,14 @@ def test_the_palette_finds_things_by_keyboard(
     page.keyboard.type("tin")
     expect(page.get_by_role("option", name="Tiny").first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Tiny")).to_be_visible()
+    expect(page.get_by_role("heading", name="Tiny", level=1)).to_be_visible()
     assert page.url.endswith(f"/models/{tiny['id']}")
 
     page.keyboard.press("/")
     page.keyboard.type("new train")
     expect(page.get_by_role("option")).to_have_count(1)
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="New training")).to_be_visible()
+    expect(page.get_by_role("heading", name="New training", level=1)).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_tab_reaches_the_main_action_and_escape_leaves_it(
 
 def test_the_skip_link_leads_past_the_rail(page: Page) -> None:
     page.goto("/datasets")
-    page.get_by_role("heading", name="Datasets").wait_for()
+    page.get_by_role("heading", name="Datasets", level=1).wait_for()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")

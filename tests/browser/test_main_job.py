@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from parsyn.demo.client import HubClient
 from tests.browser.conftest import TIMEOUT, rows_jsonl
+from tests.browser.tabs import open_tab
 from tests.browser.watch import Watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -47,7 +48,7 @@ def test_from_a_file_to_a_model(
     page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
     upload(page, numbers, "Numbers")
     page.get_by_role("link", name="Numbers", exact=True).click()
-    expect(page.get_by_role("heading", name="Numbers")).to_be_visible()
+    expect(page.get_by_role("heading", name="Numbers", level=1)).to_be_visible()
     expect(page.get_by_text("Ready", exact=True)).to_be_visible()
     assert sum(bool(re.match(r"PUT .*/parts/[123]$", one)) for one in sent) == 3
     look_at_the_dataset(page)
@@ -116,7 +117,7 @@ def fill_in_the_training(page: Page, watch: Watch) -> None:
     }.items():
         page.get_by_label(name, exact=True).fill(value)
     page.get_by_role("button", name="Start training").click()
-    expect(page.get_by_role("heading", name="By clicking")).to_be_visible()
+    expect(page.get_by_role("heading", name="By clicking", level=1)).to_be_visible()
 
 
 def chart(page: Page, title: str) -> Locator:
@@ -147,12 +148,6 @@ def watch_it_train(page: Page) -> None:
     expect(page.get_by_role("link", name="Open the model")).to_be_visible()
     assert losses(page) == STEPS, "the chart grew to the end"
     assert page.evaluate("window.sameDocument"), "all of this came without a reload"
-
-
-def open_tab(page: Page, name: str) -> Locator:
-    """Its panel: what the tab before it showed may stand for a moment longer."""
-    page.get_by_role("tab", name=name).click()
-    return page.get_by_role("tabpanel", name=name)
 
 
 def look_at_the_run(page: Page) -> None:

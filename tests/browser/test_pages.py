@@ -155,7 +155,7 @@ def test_first_load_is_light(page: Page, watch: Watch, tiny: dict[str, Any]) -> 
         ),
     )
     page.goto("/")
-    page.get_by_role("heading", name="Overview").wait_for()
+    page.get_by_role("heading", name="Overview", level=1).wait_for()
     watch.settle()
     assert len(sizes) > 1
     assert sum(sizes) < 250_000, sizes

@@ -14,6 +14,7 @@ from parsyn.demo.client import HubClient
 from tests.appliance import Appliance
 from tests.browser.conftest import Pages, log_in, rows_jsonl
 from tests.browser.machine import Machine
+from tests.browser.tabs import open_tab
 from tests.tiny_model import make_in_child
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -120,8 +121,7 @@ def start_it(page: Page, hub: HubClient, job_id: int) -> None:
 
 
 def see_why(page: Page) -> None:
-    page.get_by_role("tab", name="Timeline").click()
-    timeline = page.get_by_role("tabpanel")
+    timeline = open_tab(page, "Timeline")
     for words in (
         "Offered to lab-1.",
         "lab-1 has been silent for 4 s",
@@ -130,8 +130,7 @@ def see_why(page: Page) -> None:
         "Offered to lab-2.",
     ):
         expect(timeline.get_by_text(re.compile(re.escape(words))).first).to_be_visible()
-    page.get_by_role("tab", name="Placement").click()
-    expect(page.get_by_role("tabpanel").get_by_role("link", name="lab-2")).to_be_visible()
+    expect(open_tab(page, "Placement").get_by_role("link", name="lab-2")).to_be_visible()
 
 
 def see_the_fleet(page: Page) -> None:

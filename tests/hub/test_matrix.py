@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from quart import Quart
 
-from parsyn.hub.routing import Endpoint
+from parsyn.hub.endpoint import Endpoint
 from parsyn.services.context import Context
 from tests.hub import matrix_world
 from tests.hub.conftest import Person

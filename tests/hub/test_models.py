@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parsyn.errors import ParsynError
-from parsyn.services import datasets, models
+from parsyn.services import datasets, imports, models
 from parsyn.services.context import Context
 from parsyn.store.datasets import Dataset
 from parsyn.store.jobs import Job
@@ -30,7 +30,7 @@ def import_tiny(owner: Person, context: Context, tmp_path: Path, name: str = "Ti
     folder = write_folder(tmp_path / "tiny")
     with context.database.connection():
         user = User.get_by_id(owner.user_id)
-        return int(models.import_folder(context, user, folder, name).id)
+        return int(imports.import_folder(context, user, folder, name).id)
 
 
 async def upload_file(who: Person, name: str, data: bytes) -> int:
@@ -128,7 +128,7 @@ async def test_a_folder_that_is_refused_leaves_nothing(
     with context.database.connection():
         user = User.get_by_id(owner.user_id)
         with pytest.raises(ParsynError, match="There are no weights"):
-            models.import_folder(context, user, folder, "Bad")
+            imports.import_folder(context, user, folder, "Bad")
         assert Model.select().count() == 0
     assert list(context.storage.list("models")) == []
 
@@ -151,7 +151,7 @@ async def test_a_folder_that_is_none(owner: Person, context: Context, tmp_path: 
         user = User.get_by_id(owner.user_id)
         for path, words in ((file, "no folder"), (tmp_path / "nothing", "cannot be read")):
             with pytest.raises(ParsynError, match=words):
-                models.import_folder(context, user, path, "Bad")
+                imports.import_folder(context, user, path, "Bad")
 
 
 async def test_a_hub_id_is_registered_and_its_fetching_queued(owner: Person) -> None:
@@ -360,7 +360,7 @@ async def test_a_model_that_cannot_count_does_not_cost_the_statistics(
     write_folder(tmp_path / "odd", {**model_files(), "tokenizer.json": b"{}"})
     with context.database.connection():
         user = User.get_by_id(owner.user_id)
-        odd = models.import_folder(context, user, tmp_path / "odd", "Odd").id
+        odd = imports.import_folder(context, user, tmp_path / "odd", "Odd").id
     dataset = await make(owner, context)
     assert dataset["stats"]["tokens"]["tokenizer"] == "characters/4"
     shown = await owner.get(f"/datasets/{dataset['id']}/preview", query_string={"model_id": odd})

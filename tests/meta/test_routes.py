@@ -9,7 +9,7 @@ import pytest
 from quart import Quart
 
 from parsyn.hub.app import create_app
-from parsyn.hub.routing import Endpoint
+from parsyn.hub.endpoint import Endpoint
 from parsyn.services.context import Context
 from tests.meta.tree import has_test, sources_of_tests
 

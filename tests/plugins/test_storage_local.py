@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,23 @@ def test_old_leftovers_go_and_joinings_stay(storage: LocalStorage) -> None:
     (storage.work / "new.put").write_bytes(b"x")
     storage.check()
     assert sorted(os.listdir(storage.work)) == ["3.join", "3.json", "new.put"]
+
+
+def test_a_folder_that_goes_between_two_looks_is_made_again(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, seen = Path.mkdir, []
+
+    def mkdir(self: Path, *args: Any, **more: Any) -> None:
+        seen.append(self.name)
+        if seen.count("b") == 1 and self.name == "b":
+            raise FileExistsError(17, "File exists", str(self))
+        real(self, *args, **more)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    storage.put("a/b/c", [b"here"])
+    assert b"".join(storage.get("a/b/c")) == b"here"
+    assert seen.count("b") == 2
 
 
 def test_putting_and_deleting_side_by_side(storage: LocalStorage) -> None:

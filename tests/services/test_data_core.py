@@ -17,6 +17,7 @@ from parsyn.services import (
     accounts,
     admin,
     datasets,
+    imports,
     keys,
     lineage,
     models,
@@ -101,7 +102,7 @@ class Room:
     def model(self, tmp_path: Path, name: str = "Tiny") -> Model:
         folder = write_folder(tmp_path / name)
         user = self.read(User.get_by_id, self.ann.user_id)
-        return models.import_folder(self.context, user, folder, name)
+        return imports.import_folder(self.context, user, folder, name)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import { QueryClientProvider } from "@tanstack/react-query"
 import { StrictMode } from "react"
 import { createRoot } from "react-dom/client"
-import { RouterProvider } from "react-router"
+import { RouterProvider } from "react-router/dom"
 import { client } from "~/api/queries"
 import { WordsProvider } from "~/i18n"
 import { showTheme, storedTheme } from "~/state/theme"

@@ -20,7 +20,7 @@ from parsyn.plugin.task import (
 )
 from parsyn.plugin.tokens import TokenRows, tokenise_dataset
 from parsyn.wire.states import FailureReason, TaskPhase
-from parsyn_plugins.evaluator_perplexity.evaluator import PerplexityParams
+from parsyn_plugins.evaluator_perplexity.params import PerplexityParams
 
 LONGEST = 2048
 TOKENS_AT_A_TIME = 8192

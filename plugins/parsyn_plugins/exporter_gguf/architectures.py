@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from functools import cache
 
 
@@ -11,6 +12,17 @@ def supported() -> frozenset[str]:
     from parsyn_plugins.exporter_gguf.converter import bundled_architectures
 
     return bundled_architectures() or COMMITTED
+
+
+def refusal(architecture: str | None) -> str | None:
+    """Why it cannot be exported, with the nearest that can; None where it can or is not known."""
+    known = supported()
+    if architecture is None or architecture in known:
+        # What is not known yet is looked at by the export itself.
+        return None
+    near = difflib.get_close_matches(architecture, known, n=1, cutoff=0.8)
+    hint = f" The nearest that can is {near[0]}." if near else ""
+    return f"{architecture} cannot be exported to GGUF: llama.cpp does not know it.{hint}"
 
 
 # Taken from the converter of auto-round 0.16.1; a test holds both equal.

@@ -12,9 +12,9 @@ from parsyn.plugin import loading
 from parsyn.plugin.task import LocalModel, TaskCancelled, TaskContext, TaskFailure, TaskOutcome
 from parsyn.rows.template import load_template
 from parsyn.wire.states import FailureReason, TaskPhase
-from parsyn_plugins.exporter_gguf import parity
+from parsyn_plugins.exporter_gguf import architectures, parity
 from parsyn_plugins.exporter_gguf.converter import convert
-from parsyn_plugins.exporter_gguf.exporter import GgufExporter, GgufParams
+from parsyn_plugins.exporter_gguf.params import GgufParams
 from parsyn_plugins.exporter_gguf.quantizer import quantize
 
 TOKENIZER_FILES = (
@@ -31,7 +31,7 @@ TOKENIZER_FILES = (
 def export(params: GgufParams, model: LocalModel, context: TaskContext) -> TaskOutcome:
     """See `Exporter.export`."""
     architecture = model.architecture or architecture_of(model.path)
-    refusal = GgufExporter().refuses(architecture, params)
+    refusal = architectures.refusal(architecture)
     if refusal or architecture is None:
         raise TaskFailure(
             FailureReason.USER_ERROR,

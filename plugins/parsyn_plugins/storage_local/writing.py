@@ -13,6 +13,7 @@ from parsyn.errors import ErrorCode, ParsynError
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+TRIES = 50
 
 
 @contextmanager
@@ -56,16 +57,22 @@ def write_synced(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
 
 def move_synced(source: Path, target: Path, root: Path) -> None:
     """Rename over `target`, folders included, and make the names as durable as the bytes."""
-    for attempt in range(5):
+    for attempt in range(TRIES):
         try:
             _make_folders(target.parent, root)
             source.replace(target)
             break
-        except FileNotFoundError:
-            # A delete next door may have removed the folder that had just become empty.
-            if attempt == 4 or not source.exists():
+        except (FileNotFoundError, FileExistsError) as error:
+            # A delete next door may have removed the folder that had just become empty, also
+            # between the system's "it exists" and the look at what exists.
+            if attempt == TRIES - 1 or not source.exists() or _is_in_the_way(error):
                 raise
     sync_folder(target.parent)
+
+
+def _is_in_the_way(error: OSError) -> bool:
+    """A file stands where a folder should be."""
+    return isinstance(error, FileExistsError) and Path(error.filename).is_file()
 
 
 def _make_folders(folder: Path, root: Path) -> None:

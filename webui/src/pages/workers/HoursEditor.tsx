@@ -2,8 +2,7 @@ import { Plus, Trash2 } from "lucide-react"
 import { useWords } from "~/i18n"
 import { Button, IconButton } from "~/parts/Button"
 import { Input, Select } from "~/parts/Field"
-import { NIGHTS, toggled, WEEKDAYS, type LimitsDraft } from "./limits"
-import type { EditorProps } from "./LimitsSection"
+import { NIGHTS, toggled, WEEKDAYS, type EditorProps, type LimitsDraft } from "./limits"
 
 type Hours = LimitsDraft["hours"][number]
 

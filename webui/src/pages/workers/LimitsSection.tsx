@@ -10,7 +10,7 @@ import { Field, Input } from "~/parts/Field"
 import { Section } from "~/parts/Page"
 import { notify } from "~/state/notices"
 import { change } from "./actions"
-import { draftOf, limitsOf, toggled, type LimitsDraft } from "./limits"
+import { draftOf, limitsOf, toggled, type EditorProps, type LimitsDraft } from "./limits"
 import { HoursEditor } from "./HoursEditor"
 
 const OWN_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
@@ -56,11 +56,6 @@ export function LimitsSection({ worker }: { worker: WorkerOut }) {
       </form>
     </Section>
   )
-}
-
-export interface EditorProps {
-  draft: LimitsDraft
-  onChange: (values: Partial<LimitsDraft>) => void
 }
 
 function VramCap({ draft, total, problem, onChange }: EditorProps & { total: number | null | undefined; problem: string | undefined }) {

@@ -36,3 +36,8 @@ export const NIGHTS: LimitsDraft["hours"][number] = { days: ["mon", "tue", "wed"
 export function toggled<T>(list: readonly T[], item: T): T[] {
   return list.includes(item) ? list.filter((one) => one !== item) : [...list, item]
 }
+
+export interface EditorProps {
+  draft: LimitsDraft
+  onChange: (values: Partial<LimitsDraft>) => void
+}
