@@ -73,7 +73,7 @@ async def test_a_chat_from_its_files_to_its_end(
     assert (await done(hub, "c")).finish_reason in ("cancelled", "stop")
 
     # The child is killed: the chat says so, the next one has a new child.
-    (child,) = [p for p in psutil.Process().children() if "parsyn_worker.infer" in p.cmdline()]
+    (child,) = filter(is_inferer, psutil.Process().children())
     await hub.send(chat(hub, folder, "d", temperature=2, max_tokens=400, seed=1))
     await hub.wait_for(Token, lambda token: token.chat_id == "d")
     child.kill()
@@ -83,6 +83,13 @@ async def test_a_chat_from_its_files_to_its_end(
         assert died.failure.reason == "out_of_memory"
     await hub.send(chat(hub, folder, "e"))
     assert (await done(hub, "e")).usage == first.usage
+
+
+def is_inferer(process: psutil.Process) -> bool:
+    try:
+        return "parsyn_worker.infer" in process.cmdline()
+    except psutil.NoSuchProcess:  # also what ended and is not yet reaped
+        return False
 
 
 async def test_a_fine_tuner_answers_no_chats(
