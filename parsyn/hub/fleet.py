@@ -14,6 +14,7 @@ from parsyn.wire.worker import CloseCode
 
 log = logging.getLogger(__name__)
 LONGEST_SECONDS = 5.0
+AT_A_TIME = 100
 
 
 class Fleet:
@@ -59,12 +60,13 @@ class Fleet:
             connected[worker_id].outbox.close(CloseCode.REVOKED, reason)
 
     async def store(self) -> None:
-        """One transaction for all that were heard since the last one."""
-        if not self._heard:
-            return
+        """All that were heard since the last one, some at a time, so that nobody waits for all."""
         heard, self._heard = self._heard, {}
-        try:
-            await self._context.database.write(presence.touch, self._context, heard)
-        except Exception as error:
-            log.warning("when workers were heard is not stored yet: %s", error)
-            self._heard = {**heard, **self._heard}
+        ids = list(heard)
+        for start in range(0, len(ids), AT_A_TIME):
+            some = {id: heard[id] for id in ids[start : start + AT_A_TIME]}
+            try:
+                await self._context.database.write(presence.touch, self._context, some)
+            except Exception as error:
+                log.warning("when workers were heard is not stored yet: %s", error)
+                self._heard = {**some, **self._heard}

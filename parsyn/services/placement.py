@@ -20,6 +20,8 @@ from parsyn.wire.states import TaskKind, TaskStatus, WorkerStatus, WorkerType
 
 REFUSAL_SECONDS = 60.0
 SHOWN = 20
+NAMED = 3
+"""How many machines a waiting job's sentence speaks of."""
 DOES = {
     TaskKind.TRAIN: "train",
     TaskKind.EVALUATE: "evaluate",
@@ -307,6 +309,8 @@ def waiting(placement: Placement, kind: TaskKind) -> str:
     online = [pair for pair in placement.refused if pair[0].status != WorkerStatus.OFFLINE]
     if not online:
         return f"No worker is online that can {does}. {START_ONE}"
-    reasons = [f"{machine.name}: {reason.removesuffix('.')}" for machine, reason in online[:3]]
-    more = f" And {len(online) - 3} more." if len(online) > 3 else ""
-    return f"No worker that is online can {does} this. {'; '.join(reasons)}.{more}"
+    sentences = [f"No worker that is online can {does} this."]
+    sentences += [f"{machine.name}: {reason}" for machine, reason in online[:NAMED]]
+    if len(online) > NAMED:
+        sentences.append(f"And {len(online) - NAMED} more.")
+    return " ".join(sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parsyn_worker.answer_text import Detokenizer, StopFilter
@@ -24,6 +24,7 @@ def test_pieces_make_the_text_and_no_broken_character(text: str) -> None:
 
 
 @given(st.binary(max_size=40))
+@example(b"\x80\x80\x80\x80\x80\x80\xe1\x80\x80")
 def test_nothing_is_lost_of_broken_bytes(data: bytes) -> None:
     detokenizer = Detokenizer(decode)
     text = "".join(detokenizer.push(byte) for byte in data) + detokenizer.finish()

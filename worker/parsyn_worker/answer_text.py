@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 Decode = Callable[[Sequence[int]], str]
 
 UNFINISHED = "\ufffd"
-LONGEST_CHARACTER = 8
-"""Tokens after which an unfinished character is given up as one: UTF-8 needs at most 4 bytes."""
+MOST_HELD = 8
+"""Tokens after which the oldest of what is held back is given up as characters."""
+LONGEST_WINDOW = 64
+"""Tokens; a model that writes no characters at all must not take longer and longer to decode."""
+MAY_BEGIN = 3
+"""Of the last tokens at most so many begin a character that is not complete: UTF-8 has 4 bytes."""
 
 
 class Detokenizer:
@@ -26,23 +30,40 @@ class Detokenizer:
     def push(self, token: int) -> str:
         """The text that this token completes, perhaps none."""
         self._ids.append(token)
-        text = self._new()
-        held = len(self._ids) - self._shown
-        if text.endswith(UNFINISHED) and held < LONGEST_CHARACTER:
+        window = self._decode(self._ids[self._start :])
+        if not window.endswith(UNFINISHED):
+            return self._take(window)
+        if len(self._ids) - self._shown < MOST_HELD:
             return ""
-        return self._take(text)
+        return self._give_up(window)
 
     def finish(self) -> str:
         """What was held back."""
-        return self._take(self._new())
+        return self._take(self._decode(self._ids[self._start :]))
 
-    def _new(self) -> str:
-        before = self._decode(self._ids[self._start : self._shown])
-        return self._decode(self._ids[self._start :])[len(before) :]
-
-    def _take(self, text: str) -> str:
+    def _take(self, window: str) -> str:
+        """All of it; the next window begins with what is new here."""
+        text = window[len(self._before()) :]
         self._start, self._shown = self._shown, len(self._ids)
         return text
+
+    def _give_up(self, window: str) -> str:
+        """The text of the oldest held tokens that cuts no character in two.
+
+        The window's beginning stays where a character began, so that none is read out of step.
+        """
+        if len(self._ids) - self._start > LONGEST_WINDOW:
+            return self._take(window)
+        for end in range(len(self._ids) - MAY_BEGIN, self._shown, -1):
+            text = self._decode(self._ids[self._start : end])
+            if window.startswith(text):
+                new = text[len(self._before()) :]
+                self._shown = end
+                return new
+        return self._take(window)
+
+    def _before(self) -> str:
+        return self._decode(self._ids[self._start : self._shown])
 
 
 class StopFilter:

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react"
 import { useWords } from "~/i18n"
 import { Button, IconButton } from "./Button"
 import { Input, Select } from "./Field"
+import { Skeletons } from "./Page"
 import { saveFile } from "./save"
 
 export interface LogEntry {
@@ -18,7 +19,7 @@ const TONES: Record<string, string> = { error: "text-bad", warning: "text-warn",
 const LINE = 20
 
 /** A log that follows its end until one scrolls up. */
-export function LogView({ lines, label }: { lines: LogEntry[]; label: string }) {
+export function LogView({ lines, isLoaded, label }: { lines: LogEntry[]; isLoaded: boolean; label: string }) {
   const { t, format } = useWords()
   const [search, setSearch] = useState("")
   const [level, setLevel] = useState("debug")
@@ -101,7 +102,7 @@ export function LogView({ lines, label }: { lines: LogEntry[]; label: string }) 
             )
           })}
         </div>
-        {lines.length === 0 && <p className="p-3 font-sans text-sm text-muted">{t("log.empty")}</p>}
+        {lines.length === 0 && (isLoaded ? <p className="p-3 font-sans text-sm text-muted">{t("log.empty")}</p> : <div className="p-3"><Skeletons rows={3} height={16} /></div>)}
       </div>
     </div>
   )

@@ -25,7 +25,9 @@ export const HUB_PHRASES: Phrases = {
   "No worker is online that can {}. {}": "Aucune machine en ligne ne peut {0}. {1}",
   "Start one with `parsyn start` on a machine of yours (Workers → Add shows how).":
     "Démarrez-en une avec `parsyn start` sur une de vos machines (Machines → Ajouter montre comment).",
-  "No worker that is online can {} this. {}.{}": "Aucune machine en ligne ne peut {0} cela. {1}.{2}",
+  "No worker that is online can {} this.": "Aucune machine en ligne ne peut {0} cela.",
+  "{}: {}": "{0}\u00a0: {1}",
+  "And {} more.": "Et {0} de plus.",
   "Waiting for {}, which is busy.": "En attente de {0}, qui est occupée.",
   "Waiting for {}, which is busy: on {} it would be done more than {} times as late.":
     "En attente de {0}, qui est occupée\u00a0: sur {1}, ce serait fini plus de {2} fois plus tard.",

@@ -26,7 +26,7 @@ export function JobTabs({ job, stream, charts }: Props) {
       initial={initialTab(job, stream)}
       tabs={[
         { id: "charts", label: t("training.charts"), content: () => charts },
-        { id: "log", label: t("training.log"), content: () => <LogView lines={stream.lines} label={t("training.log")} /> },
+        { id: "log", label: t("training.log"), content: () => <LogView lines={stream.lines} isLoaded={stream.isLoaded} label={t("training.log")} /> },
         { id: "samples", label: t("training.samples"), content: () => <Samples id={job.id} /> },
         { id: "checkpoints", label: t("training.checkpoints"), content: () => <Checkpoints job={job} /> },
         { id: "timeline", label: t("training.timeline"), content: () => <Timeline path={`/training-jobs/${job.id}`} /> },

@@ -45,13 +45,8 @@ function Summary({ job }: { job: TrainingJobOut }) {
   ].filter(Boolean)
   return (
     <div className="mb-5 text-sm">
-      <p>
-        {job.status === "queued" && job.waiting
-          ? phrase(job.waiting)
-          : chosen
-            ? t("placement.chosen_text", { name: chosen.name, reason: phrase(chosen.reason) })
-            : null}
-      </p>
+      {/* Why a queued job waits stands above the tabs already. */}
+      {job.status !== "queued" && chosen && <p>{t("placement.chosen_text", { name: chosen.name, reason: phrase(chosen.reason) })}</p>}
       <p className="num mt-1 text-muted">
         {facts.join(" · ")}
         {at && (

@@ -11,6 +11,8 @@ export interface JobStream {
   series: SeriesByName
   lines: LogEntry[]
   progress: ProgressOut | null
+  /** Whether what the hub has stored is here. */
+  isLoaded: boolean
 }
 
 interface LivePoint {
@@ -28,15 +30,16 @@ export function useJobStream(id: string): JobStream {
   const series = useRef<SeriesByName>({})
   const lines = useRef<LogEntry[]>([])
   const progress = useRef<ProgressOut | null>(null)
+  const isLoaded = useRef(false)
   const nextLog = useRef(0)
-  const [shown, setShown] = useState<JobStream>({ series: {}, lines: [], progress: null })
+  const [shown, setShown] = useState<JobStream>({ series: {}, lines: [], progress: null, isLoaded: false })
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const refresh = useRefresh()
 
   const draw = useCallback(() => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined
-      setShown({ series: { ...series.current }, lines: lines.current, progress: progress.current })
+      setShown({ series: { ...series.current }, lines: lines.current, progress: progress.current, isLoaded: isLoaded.current })
     }, DRAW_EVERY + MILLISECONDS_A_POINT * longest(series.current))
   }, [])
 
@@ -62,6 +65,7 @@ export function useJobStream(id: string): JobStream {
       get<MetricsOut>(`/training-jobs/${id}/metrics`, { since_step: lastStep || undefined }),
       fetchLogs(id, nextLog, addLines),
     ])
+    isLoaded.current = true
     addPoints(metrics.series)
   }, [id, addPoints, addLines])
 
@@ -70,6 +74,7 @@ export function useJobStream(id: string): JobStream {
     lines.current = []
     nextLog.current = 0
     progress.current = null
+    isLoaded.current = false
     draw()
     // A failure here shows on the page through the job's own query.
     catchUp().catch(() => undefined)

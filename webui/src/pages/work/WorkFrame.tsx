@@ -92,7 +92,7 @@ export function WorkFrame({ subject, job, parent, canRetry, loss, facts, result 
       <Tabs
         label={job.name}
         tabs={[
-          { id: "log", label: t("training.log"), content: () => <LogView lines={live.lines} label={t("training.log")} /> },
+          { id: "log", label: t("training.log"), content: () => <LogView lines={live.lines} isLoaded={live.isLoaded} label={t("training.log")} /> },
           { id: "timeline", label: t("training.timeline"), content: () => <Timeline path={path} /> },
         ]}
       />

@@ -8,11 +8,13 @@ import { mergeLines } from "../training/job_stream"
 interface Live {
   lines: LogEntry[]
   progress: ProgressOut | null
+  /** Whether what the hub has stored is here. */
+  isLoaded: boolean
 }
 
 /** The log of an evaluation or export, and how far it is: what is stored, then what arrives. */
 export function useJobLog(path: string, id: number): Live {
-  const [live, setLive] = useState<Live>({ lines: [], progress: null })
+  const [live, setLive] = useState<Live>({ lines: [], progress: null, isLoaded: false })
   const next = useRef(0)
   const refresh = useRefresh()
   const add = (lines: LogEntry[]) => setLive((known) => ({ ...known, lines: mergeLines(known.lines, lines) }))
@@ -20,9 +22,10 @@ export function useJobLog(path: string, id: number): Live {
     for (;;) {
       const page = await get<LogsOut>(`${path}/logs`, { since: next.current })
       add(page.items)
-      if (page.items.length === 0 || page.next <= next.current) return
+      if (page.items.length === 0 || page.next <= next.current) break
       next.current = page.next
     }
+    setLive((known) => ({ ...known, isLoaded: true }))
   })
   useEffect(() => {
     // What fails here shows on the page by the job's own query.
