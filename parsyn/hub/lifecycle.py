@@ -10,6 +10,7 @@ from typing import Any, cast
 from quart import Quart
 
 from parsyn.hub.broker import Broker
+from parsyn.hub.collector import Collector
 from parsyn.hub.conversing import conversing
 from parsyn.hub.dispatcher import Dispatcher
 from parsyn.hub.fanout import Fanout
@@ -50,13 +51,14 @@ class Lifecycle:
         self.dispatcher = Dispatcher(self.context)
         self.dispatcher.on_offered = self.figures.dispatch.observe
         self.reconciler = Reconciler(self.context)
+        self.collector = Collector(self.broker)
 
     async def start(self) -> None:
         self.context.metrics.start()
         self.hub.spawn(self.context.bus.listen(self.heed), "events")
         await self.members.join()
         parts = (self.progress, self.fleet, self.members, self.dispatcher, self.reconciler)
-        for part in (*parts, self.figures):
+        for part in (*parts, self.figures, self.collector):
             self.hub.spawn(part.run(), type(part).__name__)
         self.dispatcher.wake()
 
