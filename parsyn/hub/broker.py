@@ -82,6 +82,7 @@ class Connection:
     project_id: int
     user_id: int
     kind: str
+    key_hash: str
     hello: Hello
     outbox: Outbox = field(default_factory=Outbox)
     status: str = WorkerStatus.IDLE
@@ -128,6 +129,7 @@ class Broker:
             project_id=arrival.project_id,
             user_id=arrival.user_id,
             kind=arrival.kind,
+            key_hash=arrival.key_hash,
             hello=hello,
             status=arrival.status,
         )

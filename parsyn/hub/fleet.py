@@ -43,7 +43,7 @@ class Fleet:
             await self.turn_out()
 
     async def turn_out(self) -> None:
-        """Close the sockets of workers that were removed, or whose owner was disabled.
+        """Close the sockets of workers that are not welcome any more (`presence.unwelcome`).
 
         They are told at once as a rule; this is for when another process did it and Redis did not
         pass the word.
@@ -51,8 +51,9 @@ class Fleet:
         connected = {c.worker_id: c for c in self._broker.connections()}
         if not connected:
             return
+        keys = {worker_id: one.key_hash for worker_id, one in connected.items()}
         try:
-            gone = await self._context.database.read(presence.unwelcome, list(connected))
+            gone = await self._context.database.read(presence.unwelcome, keys)
         except Exception as error:
             log.warning("whether all workers may stay is not known: %s", error)
             return

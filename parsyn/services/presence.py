@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ class Arrival:
     project_id: int
     user_id: int
     kind: str
+    key_hash: str
     status: str
     running: frozenset[TaskKey]
     welcome: Welcome
@@ -100,6 +101,7 @@ def arrive(context: Context, credential: str, hello: Hello, connection: str) -> 
         project_id=worker.project_id,
         user_id=worker.user_id,
         kind=worker.kind,
+        key_hash=worker.key_hash,
         status=workers.status_of(worker, running[0] if running else None),
         running=frozenset(TaskKey(task_id=t.id, attempt=t.attempt) for t in running),
         welcome=welcome,
@@ -228,18 +230,26 @@ def touch(context: Context, heard: Mapping[int, tuple[str, float, dict[str, Any]
         signals.wake(context)
 
 
-def unwelcome(worker_ids: Sequence[int]) -> dict[int, str]:
-    """Those that may not be connected any more, with the sentence for them."""
-    gone = Worker.deleted_at.is_null(False) | (User.disabled == True)  # noqa: E712
+def unwelcome(keys: Mapping[int, str]) -> dict[int, str]:
+    """Those of the connected that may not be any more, with the sentence for them.
+
+    `keys` are the workers, each with the hash of the key that it came with.
+    """
     rows = (
-        Worker.select(Worker.id, Worker.name, Worker.deleted_at)
+        Worker.select(Worker.id, Worker.name, Worker.deleted_at, Worker.key_hash, User.disabled)
         .join(User)
-        .where(Worker.id.in_(list(worker_ids)) & gone)
+        .where(Worker.id.in_(list(keys)))
+        .objects()
     )
-    return {
-        row.id: f"{row.name} was removed." if row.deleted_at else enrollment.OWNER_DISABLED
-        for row in rows
-    }
+    ended: dict[int, str] = {}
+    for row in rows:
+        if row.deleted_at is not None:
+            ended[row.id] = f"{row.name} was removed."
+        elif row.disabled:
+            ended[row.id] = enrollment.OWNER_DISABLED
+        elif row.key_hash != keys[row.id]:
+            ended[row.id] = workers.KEY_REPLACED
+    return ended
 
 
 def benchmarked(context: Context, worker_id: int, benchmark: Benchmark) -> None:

@@ -23,6 +23,7 @@ from parsyn.wire.events import EventType
 from parsyn.wire.states import ProjectRole, TaskKind, TaskStatus, WorkerStatus, WorkerType
 from parsyn.wire.worker import CloseCode
 
+KEY_REPLACED = "This agent's key was replaced."
 WORKING = (TaskStatus.OFFERED, TaskStatus.RUNNING)
 UNNAMED = "A job of another project"
 
@@ -196,7 +197,7 @@ def rotate_key(context: Context, who: Principal, worker_id: int) -> dict[str, An
     audit.record(
         who, AuditAction.WORKER_KEY_REPLACED, f"worker:{row.id}", row.project_id, name=row.name
     )
-    signals.close_socket(context, row.id, CloseCode.REVOKED, "This agent's key was replaced.")
+    signals.close_socket(context, row.id, CloseCode.REVOKED, KEY_REPLACED)
     return {"worker": as_out(row), "api_key": key}
 
 

@@ -208,13 +208,19 @@ def test_who_may_not_stay_is_found_for_processes_that_were_not_told(
     any_context: Context, ann: Principal
 ) -> None:
     key = new_key(any_context, ann, auto_name_prefix="gpu")["key"]
-    ids = [arrive(any_context, key).worker_id for _ in range(3)]
+    came = [arrive(any_context, key) for _ in range(4)]
+    ids, keys = [one.worker_id for one in came], {one.worker_id: one.key_hash for one in came}
     with any_context.database.transaction():
         Worker.update(deleted_at=clock.now()).where(Worker.id == ids[1]).execute()
     with any_context.database.connection():
-        assert presence.unwelcome(ids) == {ids[1]: "gpu-2 was removed."}
+        assert presence.unwelcome(keys) == {ids[1]: "gpu-2 was removed."}
+    with any_context.database.transaction():
+        workers.rotate_key(any_context, ann, ids[3])
+    with any_context.database.connection():
+        found = presence.unwelcome(keys)
+        assert found == {ids[1]: "gpu-2 was removed.", ids[3]: "This agent's key was replaced."}
     with any_context.database.transaction():
         User.update(disabled=True).where(User.id == ann.user_id).execute()
     with any_context.database.connection():
-        assert set(presence.unwelcome(ids)) == set(ids)
+        assert set(presence.unwelcome(keys)) == set(ids)
         assert workers.find(ann, ids[0]).name == "gpu-1"
