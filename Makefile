@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := worker,gguf,postgres,s3,stripe,servers,dev
+EXTRAS := worker,gguf,cuda,postgres,s3,stripe,servers,dev
 STATIC := parsyn/hub/static/index.html
 WEB_SOURCES := $(shell find webui -type f -not -path '*/node_modules/*' -not -name 'types.gen.ts' -not -name '*.tsbuildinfo' 2>/dev/null)
 WIRE_SOURCES := $(shell find parsyn/wire -name '*.py' 2>/dev/null)
