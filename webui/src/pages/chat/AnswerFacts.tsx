@@ -11,7 +11,7 @@ export function AnswerFacts({ message, models }: { message: Facts; models: Model
   const facts = [
     models.find(({ id }) => id === message.model_id)?.name,
     message.worker_name,
-    usage?.completion_tokens ? t("chat.tokens", { count: usage.completion_tokens }) : null,
+    usage ? t("chat.tokens", { count: usage.completion_tokens ?? 0 }) : null,
     timings?.tokens_per_second ? t("chat.speed", { speed: format.number(timings.tokens_per_second, 1) }) : null,
     timings?.first_token_seconds ? t("chat.first_token", { time: shortTime(timings.first_token_seconds) }) : null,
     message.finish_reason === "length" ? t("chat.cut") : null,
