@@ -3,6 +3,7 @@ import { ApiProblem, randomKey, send } from "~/api/http"
 import { client } from "~/api/queries"
 import { readEvents, type ServerEvent } from "~/api/sse"
 import type { ConversationDetail, DoneEvent, MessageIn, PhaseEvent } from "~/api/types.gen"
+import { makeWatchers } from "./watchers"
 
 /** An answer that is being written. Lives outside the page, so that it goes on when one looks elsewhere. */
 export interface ChatStream {
@@ -16,7 +17,7 @@ export interface ChatStream {
 }
 
 const streams = new Map<number, ChatStream>()
-const watchers = new Set<() => void>()
+const watchers = makeWatchers()
 let scheduled = false
 
 function tell(): void {
@@ -25,7 +26,7 @@ function tell(): void {
   // One drawing for all tokens of a frame; a page in the background has no frames.
   const draw = () => {
     scheduled = false
-    for (const watcher of watchers) watcher()
+    watchers.tell()
   }
   if (document.hidden) setTimeout(draw, 50)
   else requestAnimationFrame(draw)
@@ -38,13 +39,7 @@ function put(id: number, change: Partial<ChatStream>): void {
 }
 
 export function useChatStream(id: number | null): ChatStream | undefined {
-  return useSyncExternalStore(
-    (callback) => {
-      watchers.add(callback)
-      return () => watchers.delete(callback)
-    },
-    () => (id === null ? undefined : streams.get(id)),
-  )
+  return useSyncExternalStore(watchers.subscribe, () => (id === null ? undefined : streams.get(id)))
 }
 
 export function dismissStream(id: number): void {

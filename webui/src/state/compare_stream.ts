@@ -2,6 +2,7 @@ import { useSyncExternalStore } from "react"
 import { ApiProblem, send } from "~/api/http"
 import { readEvents, type ServerEvent } from "~/api/sse"
 import type { ChatTurn, CompareIn, DoneEvent, PhaseEvent, SamplingIn } from "~/api/types.gen"
+import { makeWatchers } from "./watchers"
 
 export type SideName = "a" | "b"
 export const SIDES: SideName[] = ["a", "b"]
@@ -32,7 +33,7 @@ const EMPTY: Side = { text: "", phase: null, done: null, error: null }
 
 // One for the page: it goes on when one looks elsewhere, and is gone with a reload.
 let comparison = NOTHING
-const watchers = new Set<() => void>()
+const watchers = makeWatchers()
 let scheduled = false
 
 function put(change: Partial<Comparison>): void {
@@ -41,20 +42,14 @@ function put(change: Partial<Comparison>): void {
   scheduled = true
   const draw = () => {
     scheduled = false
-    for (const watcher of watchers) watcher()
+    watchers.tell()
   }
   if (document.hidden) setTimeout(draw, 50)
   else requestAnimationFrame(draw)
 }
 
 export function useComparison(): Comparison {
-  return useSyncExternalStore(
-    (callback) => {
-      watchers.add(callback)
-      return () => watchers.delete(callback)
-    },
-    () => comparison,
-  )
+  return useSyncExternalStore(watchers.subscribe, () => comparison)
 }
 
 export function clearComparison(): void {

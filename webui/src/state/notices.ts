@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react"
+import { makeWatchers } from "./watchers"
 
 /** A sentence about what was just done, with the way back where there is one. */
 export interface Notice {
@@ -12,11 +13,11 @@ const SHOWN_FOR = 10_000
 const MOST = 3
 let notices: readonly Notice[] = []
 let lastId = 0
-const watchers = new Set<() => void>()
+const watchers = makeWatchers()
 
 function become(next: readonly Notice[]): void {
   notices = next
-  for (const watcher of watchers) watcher()
+  watchers.tell()
 }
 
 export function notify(notice: Omit<Notice, "id">): void {
@@ -30,11 +31,5 @@ export function dismissNotice(id: number): void {
 }
 
 export function useNotices(): readonly Notice[] {
-  return useSyncExternalStore(
-    (callback) => {
-      watchers.add(callback)
-      return () => watchers.delete(callback)
-    },
-    () => notices,
-  )
+  return useSyncExternalStore(watchers.subscribe, () => notices)
 }

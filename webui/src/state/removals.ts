@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from "react"
 import { apiUrl, csrfToken, remove } from "~/api/http"
 import { notify } from "./notices"
+import { makeWatchers } from "./watchers"
 
 /** A little longer than the notice with its undo is shown. */
 const WAIT = 11_000
@@ -13,11 +14,11 @@ interface Removal {
 /** What is gone from the page but not yet from the hub, by its path. */
 const waiting = new Map<string, Removal>()
 let shown: readonly string[] = []
-const watchers = new Set<() => void>()
+const watchers = makeWatchers()
 
 function tell(): void {
   shown = [...waiting.keys()]
-  for (const watcher of watchers) watcher()
+  watchers.tell()
 }
 
 /** Takes something away at once and deletes it a moment later, unless one wants it back. */
@@ -52,13 +53,7 @@ async function carryOut(path: string): Promise<void> {
 
 /** The paths that are to be left out of what is shown. */
 export function useRemovals(): readonly string[] {
-  return useSyncExternalStore(
-    (callback) => {
-      watchers.add(callback)
-      return () => watchers.delete(callback)
-    },
-    () => shown,
-  )
+  return useSyncExternalStore(watchers.subscribe, () => shown)
 }
 
 // Who leaves the page has had the chance to undo.

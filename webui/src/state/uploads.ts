@@ -1,15 +1,16 @@
 import { useSyncExternalStore } from "react"
 import { storeFresh } from "~/api/queries"
 import { FileUpload } from "~/api/upload"
+import { makeWatchers } from "./watchers"
 
 /** Uploads live here, not in a page, so that they go on when one leaves it. */
 let uploads: readonly FileUpload[] = []
 let version = 0
-const watchers = new Set<() => void>()
+const watchers = makeWatchers()
 
 function tell(): void {
   version += 1
-  for (const watcher of watchers) watcher()
+  watchers.tell()
 }
 
 export function startUpload(file: File, name: string, projectId: number | null, resumeId: number | null = null): FileUpload {
@@ -31,13 +32,7 @@ export function dismissUpload(upload: FileUpload): void {
 }
 
 export function useUploads(): readonly FileUpload[] {
-  useSyncExternalStore(
-    (callback) => {
-      watchers.add(callback)
-      return () => watchers.delete(callback)
-    },
-    () => version,
-  )
+  useSyncExternalStore(watchers.subscribe, () => version)
   return uploads
 }
 
